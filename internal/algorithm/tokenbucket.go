@@ -1,0 +1,70 @@
+package algorithm
+
+import "math/bits"
+
+// The token bucket is kept as what is in use: A + B/Period tokens at the instant At. It drains by Count tokens a Period, which is
+// Count units of 1/Period a microsecond: every quantity is a whole number, for any rate. It is the bucket of tokens seen from its
+// other side (tokens left = Capacity - in use), and the GCRA (arrival time = At + the time that what is in use takes to drain).
+
+// drain returns what is in use at now.
+func drain(p Params, s State, now int64) (whole, part int64) {
+	elapsed := now - s.At
+	if elapsed >= p.Life {
+		return 0, 0
+	}
+	q, r := mulDiv(elapsed, p.Count, p.Period)
+	whole, part = s.A-q, min(s.B, p.Period-1)-r
+	if part < 0 {
+		whole, part = whole-1, part+p.Period
+	}
+	if whole < 0 {
+		return 0, 0
+	}
+	if whole >= p.Capacity { // the limit was cut below what is in use
+		return p.Capacity, 0
+	}
+	return whole, part
+}
+
+// drainTime returns the microseconds that whole + part/Period tokens take to drain, rounded up: (whole*Period + part) / Count.
+func drainTime(p Params, whole, part int64) int64 {
+	if whole == 0 && part == 0 || p.Count == 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(whole), uint64(p.Period))
+	lo, carry := bits.Add64(lo, uint64(part), 0)
+	q, r := bits.Div64(hi+carry, lo, uint64(p.Count)) // fits: it is at most Life and a part of a token
+	if r > 0 {
+		q++
+	}
+	return int64(q)
+}
+
+func takeBucket(p Params, s State, dead bool, now, cost int64) (State, Verdict) {
+	var whole, part int64
+	if !dead {
+		whole, part = drain(p, s, now)
+	}
+	left := p.Capacity - whole
+	if part > 0 {
+		left--
+	}
+	if cost > left {
+		v := Verdict{Remaining: left, Retry: Never, Reset: drainTime(p, whole, part)}
+		if cost <= p.Capacity {
+			v.Retry = drainTime(p, whole+cost-p.Capacity, part)
+		}
+		return s, v
+	}
+	whole += cost
+	return State{At: now, Life: p.Life, A: whole, B: part},
+		Verdict{Allowed: true, Remaining: left - cost, Reset: drainTime(p, whole, part)}
+}
+
+func refundBucket(p Params, s State, now, n int64) State {
+	whole, part := drain(p, s, now)
+	if whole -= n; whole < 0 {
+		whole, part = 0, 0
+	}
+	return State{At: now, Life: p.Life, A: whole, B: part}
+}
