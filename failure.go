@@ -58,22 +58,48 @@ func undecided(source Source, first Charge) Decision {
 
 // failLocal decides in process, at this replica's share of each limit. The charges were found valid.
 func (l *Limiter) failLocal(first Charge, more []Charge) Decision {
-	replicas := int64(1)
-	if l.cfg.Replicas != nil {
-		replicas = int64(max(1, l.cfg.Replicas()))
-	}
-	shares := make([]Charge, len(more))
-	for i, c := range more {
-		shares[i] = share(c, replicas)
-	}
-	d := l.backup.take(share(first, replicas), shares)
-	d.Source, d.At = FromLocal, time.Time{}
-	d.Limit.Name, d.RetryAfter = ownName(d.Limit.Name), hint(d.RetryAfter)
+	replicas := l.replicas()
+	d := l.backup.take(share(first, replicas), shareAll(more, replicas))
 	for i := range d.States {
 		s := &d.States[i]
-		s.Limit.Name, s.RetryAfter = ownName(s.Limit.Name), hint(s.RetryAfter)
+		s.Limit.Name, s.RetryAfter = ownName(s.Limit.Name), hint(s.RetryAfter, chargeAt(i, first, more))
 	}
+	if d.States != nil { // other waits may make another limit the binding one
+		d = Decide(time.Time{}, d.States)
+	} else {
+		d.Limit.Name, d.RetryAfter = ownName(d.Limit.Name), hint(d.RetryAfter, first)
+	}
+	d.Source, d.At = FromLocal, time.Time{}
 	return d
+}
+
+// refundLocal gives back what failLocal has just granted.
+func (l *Limiter) refundLocal(first Charge, more []Charge) {
+	replicas := l.replicas()
+	l.backup.refund(share(first, replicas), shareAll(more, replicas), 0)
+}
+
+func (l *Limiter) replicas() int64 {
+	if l.cfg.Replicas == nil {
+		return 1
+	}
+	return int64(max(1, l.cfg.Replicas()))
+}
+
+// chargeAt returns charge i of a request.
+func chargeAt(i int, first Charge, more []Charge) Charge {
+	if i == 0 {
+		return first
+	}
+	return more[i-1]
+}
+
+func shareAll(charges []Charge, replicas int64) []Charge {
+	shares := make([]Charge, len(charges))
+	for i, c := range charges {
+		shares[i] = share(c, replicas)
+	}
+	return shares
 }
 
 // share is c at limit / replicas. Its limit keeps one identity while the number of replicas changes: its own, marked.
@@ -100,9 +126,9 @@ func ownName(name string) string {
 	return name[1:]
 }
 
-// hint replaces Never, which is true of the share and not of the limit.
-func hint(d time.Duration) time.Duration {
-	if d == Never {
+// hint replaces a Never that is true of the share alone and not of the limit of c.
+func hint(d time.Duration, c Charge) time.Duration {
+	if d == Never && c.Cost <= c.Limit.Capacity() {
 		return undecidedRetry
 	}
 	return d

@@ -182,16 +182,16 @@ func ParseLimit(s string) (Limit, error) {
 	var l Limit
 	var err error
 	if l.Count, err = parseCount(count); err != nil {
-		return Limit{}, parseError(s, "count "+strconv.Quote(count)+" is not a whole number that fits")
+		return Limit{}, parseError(s, "count "+strconv.Quote(excerpt(count))+" is not a whole number that fits")
 	}
 	if l.Period, err = parsePeriod(period); err != nil {
-		return Limit{}, parseError(s, "period "+strconv.Quote(period)+" is neither a unit such as s, minute, hour, day nor a duration such as 24h")
+		return Limit{}, parseError(s, "period "+strconv.Quote(excerpt(period))+" is neither a unit such as s, minute, hour, day nor a duration such as 24h")
 	}
 	if err := l.parseOptions(words[1:], s); err != nil {
 		return Limit{}, err
 	}
 	if err := l.Validate(); err != nil {
-		return Limit{}, fmt.Errorf("%w (in %q)", err, s)
+		return Limit{}, fmt.Errorf("%w (in %q)", err, excerpt(s))
 	}
 	return l, nil
 }
@@ -208,14 +208,14 @@ func (l *Limit) parseOptions(words []string, s string) error {
 			}
 			n, err := parseCount(words[0])
 			if err != nil || n == 0 {
-				return parseError(s, "burst "+strconv.Quote(words[0])+" is not a whole number above 0 that fits")
+				return parseError(s, "burst "+strconv.Quote(excerpt(words[0]))+" is not a whole number above 0 that fits")
 			}
 			l.Burst, burst, words = n, true, words[1:]
 			continue
 		}
 		a, ok := parseAlgorithm(word)
 		if !ok {
-			return parseError(s, "unknown word "+strconv.Quote(word)+`, want "burst N" or one of `+strings.Join(algorithmNames[:], ", "))
+			return parseError(s, "unknown word "+strconv.Quote(excerpt(word))+`, want "burst N" or one of `+strings.Join(algorithmNames[:], ", "))
 		}
 		if algorithm {
 			return parseError(s, "two algorithms")
@@ -259,10 +259,15 @@ func parsePeriod(s string) (time.Duration, error) {
 }
 
 func parseError(s, problem string) error {
+	return fmt.Errorf("%w: %q: %s", ErrInvalidLimit, excerpt(s), problem)
+}
+
+// excerpt is as much of s as belongs into an error.
+func excerpt(s string) string {
 	if len(s) > 100 {
-		s = s[:100] + "..."
+		return s[:100] + "..."
 	}
-	return fmt.Errorf("%w: %q: %s", ErrInvalidLimit, s, problem)
+	return s
 }
 
 // MarshalText writes the text form, for JSON, YAML and flags. An invalid limit is an error that matches [ErrInvalidLimit].

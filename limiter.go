@@ -181,7 +181,9 @@ func (l *Limiter) bounded(ctx context.Context) (context.Context, context.CancelF
 // decide asks the store and, where it cannot answer, the failure mode. cause is why the store could not.
 func (l *Limiter) decide(ctx context.Context, first Charge, more []Charge) (d Decision, err, cause error) {
 	if l.local {
-		d, err = l.store.Take(ctx, first, more...)
+		if d, err = l.store.Take(ctx, first, more...); errors.Is(err, ErrStore) { // it was closed
+			d = undecided(FromClosed, first)
+		}
 		return d, err, err
 	}
 	if err = CheckCharges(first, more); err != nil {

@@ -85,6 +85,12 @@ func (m *Memory) Refund(ctx context.Context, first Charge, more ...Charge) error
 	if at, ok := TakenAt(ctx); ok {
 		takenAt = at.UnixMicro()
 	}
+	m.refund(first, more, takenAt)
+	return nil
+}
+
+// refund is Refund for charges that are known to be valid.
+func (m *Memory) refund(first Charge, more []Charge, takenAt int64) {
 	b := newBill(m.table, first, more)
 	b.lock()
 	defer b.unlock()
@@ -92,7 +98,6 @@ func (m *Memory) Refund(ctx context.Context, first Charge, more ...Charge) error
 	for i := range b.items {
 		b.items[i].refund(now, takenAt)
 	}
-	return nil
 }
 
 // Reset implements [Store].
@@ -205,12 +210,12 @@ func (it *item) check(now int64) {
 	}
 	var state algorithm.State
 	if slot != nil {
+		if it.cost > 0 { // whoever denies, and unless it only looks, a request moves its counters to where time stepped back to
+			slot.State.At = min(slot.State.At, now)
+		}
 		state = slot.State
 	}
 	it.next, it.verdict = algorithm.Take(it.params, state, now, it.cost)
-	if !it.verdict.Allowed && slot != nil {
-		slot.State = it.next // the same, unless time stepped back
-	}
 }
 
 // commit charges what check found room for, at the same instant.

@@ -11,6 +11,8 @@ import (
 // The one rule of a Store: reading, deciding and writing are one atomic step at one instant of the store's own clock. A store has a
 // counter per key and identity of the limit ([Limit.ID]), and keeps it for at least as long as it matters.
 //
+// A store does not keep the slice of charges after it returned: callers use it again.
+//
 // Invalid charges are refused before any I/O ([CheckCharges]); a store that cannot answer returns a [*StoreError]. Package storetest
 // holds the suite that every Store passes.
 type Store interface {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -13,7 +14,8 @@ import (
 //
 // The error is nil if and only if the tokens were granted. It matches [ErrExceedsCapacity] when no wait would do,
 // [ErrWouldExceedDeadline] as soon as it is clear that ctx ends first, the error of ctx when that ended, and otherwise it is one of
-// [Limiter.Allow]. With an error nothing is charged: what was granted as ctx ended is given back.
+// [Limiter.Allow]. With an error nothing is charged: what was granted as ctx ended is given back. (Where the store itself failed, and
+// with a negative [Config.Timeout] where ctx ended while it was asked, nobody knows what was charged.)
 //
 // Every attempt is a decision, and the [Observer] sees it as one.
 func (l *Limiter) Wait(ctx context.Context, key string, n int64) error {
@@ -23,11 +25,13 @@ func (l *Limiter) Wait(ctx context.Context, key string, n int64) error {
 	if n == 0 {
 		return nil
 	}
-	leave, err := l.lines.enter(ctx, key)
-	if err != nil {
-		return err
+	if !slices.ContainsFunc(l.limits, func(limit Limit) bool { return n > limit.Capacity() }) { // otherwise no turn is worth waiting for
+		leave, err := l.lines.enter(ctx, key)
+		if err != nil {
+			return err
+		}
+		defer leave()
 	}
-	defer leave()
 	for {
 		d, err := l.attempt(ctx, key, n)
 		switch {
@@ -55,12 +59,28 @@ func (l *Limiter) attempt(ctx context.Context, key string, n int64) (Decision, e
 	if ctx.Err() == nil || err != nil {
 		return d, err
 	}
-	if d.Allowed && d.Source == FromStore {
-		if err := l.Refund(WithTakenAt(context.WithoutCancel(ctx), d.At), key, n); err != nil {
+	if d.Allowed {
+		if err := l.giveBack(context.WithoutCancel(ctx), d, key, n); err != nil {
 			return d, errors.Join(ctx.Err(), err)
 		}
 	}
 	return d, ctx.Err()
+}
+
+// giveBack undoes the AllowN that was granted with d, where it was charged.
+func (l *Limiter) giveBack(ctx context.Context, d Decision, key string, n int64) error {
+	switch d.Source {
+	case FromStore:
+		return l.Refund(WithTakenAt(ctx, d.At), key, n)
+	case FromLocal:
+		list, err := l.charges(key, n)
+		if err != nil {
+			return err
+		}
+		defer l.release(list)
+		l.refundLocal((*list)[0], (*list)[1:])
+	}
+	return nil
 }
 
 // sleep waits for d. It does not begin a wait that ctx's deadline will cut short.

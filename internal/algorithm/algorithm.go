@@ -75,6 +75,18 @@ type Verdict struct {
 // Take decides every Kind but SlidingLog, whose state is a [Log].
 func Take(p Params, s State, now, cost int64) (State, Verdict) {
 	s, dead := resume(p, s, now)
+	next, v := take(p, s, dead, now, cost)
+	if !dead && (cost == 0 || !v.Allowed) { // the state stays: it may end before its numbers say, under limits that changed
+		left := s.At + min(s.Life, p.Life) - now
+		v.Reset = min(v.Reset, left)
+		if v.Retry != Never {
+			v.Retry = min(v.Retry, left)
+		}
+	}
+	return next, v
+}
+
+func take(p Params, s State, dead bool, now, cost int64) (State, Verdict) {
 	switch p.Kind {
 	case TokenBucket:
 		return takeBucket(p, s, dead, now, cost)

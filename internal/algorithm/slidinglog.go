@@ -37,7 +37,7 @@ func (l *Log) Check(p Params, now, cost int64) Verdict {
 	head, used := l.live(p, &now, cost > 0)
 	v := Verdict{Remaining: max(0, p.Count-used)}
 	if head < len(l.entries) {
-		v.Reset = l.last() + p.Period - now
+		v.Reset = l.last() + min(p.Period, l.period) - now
 	}
 	if cost <= v.Remaining {
 		v.Allowed = true
@@ -49,7 +49,7 @@ func (l *Log) Check(p Params, now, cost int64) Verdict {
 	need := used + cost - p.Count // so many must expire first
 	for i := head; i < len(l.entries); i++ {
 		if need -= l.entries[i].N; need <= 0 {
-			v.Retry = l.entries[i].At + p.Period - now
+			v.Retry = min(l.entries[i].At+p.Period-now, v.Reset)
 			break
 		}
 	}

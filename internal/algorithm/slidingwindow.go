@@ -7,10 +7,11 @@ package algorithm
 //
 // The worst case: all of Count in the last instant of a window, then again as the weight falls, so at most 2*Count-1 in any Period.
 
-// slide returns what was granted in the window under way and in the one before.
-func slide(p Params, s State, dead bool, now int64) (current, previous int64) {
+// slide returns what was granted in the window under way and in the one before, and what the next window, if nothing else is granted,
+// will find before it.
+func slide(p Params, s State, dead bool, now int64) (current, previous, next int64) {
 	if dead {
-		return 0, 0
+		return 0, 0, 0
 	}
 	switch now/p.Period - s.At/p.Period {
 	case 0:
@@ -21,31 +22,34 @@ func slide(p Params, s State, dead bool, now int64) (current, previous int64) {
 	if current > p.Count {
 		// The limit was cut below what is in use. As it stands the key would wait for the whole window and then some; taking the use
 		// as that of the window before, it waits for Period/Count.
-		current, previous = 0, p.Count
+		return 0, p.Count, p.Count
 	}
-	return current, min(previous, p.Count)
+	return current, min(previous, p.Count), current
 }
 
 func takeSliding(p Params, s State, dead bool, now, cost int64) (State, Verdict) {
-	current, previous := slide(p, s, dead, now)
+	current, previous, next := slide(p, s, dead, now)
 	elapsed := now % p.Period
 	left := max(0, p.Count-current-mulDivUp(previous, p.Period-elapsed, p.Period))
 	if cost > left {
-		v := Verdict{Remaining: left, Retry: Never, Reset: slidingReset(p, current, previous, elapsed)}
+		v := Verdict{Remaining: left, Retry: Never, Reset: slidingReset(p, next, previous, elapsed)}
 		if cost <= p.Count {
-			v.Retry = slidingRetry(p, current, previous, elapsed, cost)
+			v.Retry = slidingRetry(p, current, previous, next, elapsed, cost)
 		}
 		return s, v
 	}
-	current += cost
+	if cost > 0 {
+		current += cost
+		next = current
+	}
 	return State{At: now, Life: p.Life - elapsed, A: current, B: previous},
-		Verdict{Allowed: true, Remaining: left - cost, Reset: slidingReset(p, current, previous, elapsed)}
+		Verdict{Allowed: true, Remaining: left - cost, Reset: slidingReset(p, next, previous, elapsed)}
 }
 
-// slidingReset returns the time until both counters have gone.
-func slidingReset(p Params, current, previous, elapsed int64) int64 {
+// slidingReset returns the time until nothing is left of either counter.
+func slidingReset(p Params, next, previous, elapsed int64) int64 {
 	switch {
-	case current > 0:
+	case next > 0:
 		return 2*p.Period - elapsed
 	case previous > 0:
 		return p.Period - elapsed
@@ -54,14 +58,14 @@ func slidingReset(p Params, current, previous, elapsed int64) int64 {
 }
 
 // slidingRetry returns the time until cost tokens, at most Count, fit: the first instant at which the weighted window before leaves
-// room for them, in this window or, with this one as the window before, in the next.
-func slidingRetry(p Params, current, previous, elapsed, cost int64) int64 {
+// room for them, in this window or in the next.
+func slidingRetry(p Params, current, previous, next, elapsed, cost int64) int64 {
 	if room := p.Count - current - cost; room >= 0 {
 		if at := fits(p, previous, room); at < p.Period {
 			return at - elapsed
 		}
 	}
-	return p.Period - elapsed + fits(p, current, p.Count-cost)
+	return p.Period - elapsed + fits(p, next, p.Count-cost)
 }
 
 // fits returns how far into a window the weight of the one before, ceil(granted*(Period-at)/Period), comes down to room.
@@ -74,7 +78,7 @@ func fits(p Params, granted, room int64) int64 {
 }
 
 func refundSliding(p Params, s State, now, n, takenAt int64) State {
-	current, previous := slide(p, s, false, now)
+	current, previous, _ := slide(p, s, false, now)
 	index := now / p.Period
 	switch {
 	case takenAt == 0 || takenAt/p.Period == index:

@@ -6,22 +6,20 @@ import "math/bits"
 // Count units of 1/Period a microsecond: every quantity is a whole number, for any rate. It is the bucket of tokens seen from its
 // other side (tokens left = Capacity - in use), and the GCRA (arrival time = At + the time that what is in use takes to drain).
 
-// drain returns what is in use at now.
+// drain returns what is in use at now, less than Life after s.At. Where the limit was cut below what was in use at s.At, the new
+// capacity was in use then, so that the answer depends on nothing but s and now: a look or a denial need not write it down.
 func drain(p Params, s State, now int64) (whole, part int64) {
-	elapsed := now - s.At
-	if elapsed >= p.Life {
-		return 0, 0
+	whole, part = s.A, min(s.B, p.Period-1)
+	if whole >= p.Capacity {
+		whole, part = p.Capacity, 0
 	}
-	q, r := mulDiv(elapsed, p.Count, p.Period)
-	whole, part = s.A-q, min(s.B, p.Period-1)-r
+	q, r := mulDiv(now-s.At, p.Count, p.Period)
+	whole, part = whole-q, part-r
 	if part < 0 {
 		whole, part = whole-1, part+p.Period
 	}
 	if whole < 0 {
 		return 0, 0
-	}
-	if whole >= p.Capacity { // the limit was cut below what is in use
-		return p.Capacity, 0
 	}
 	return whole, part
 }

@@ -1,0 +1,75 @@
+package oracle
+
+import (
+	"math/big"
+
+	"github.com/headgate/headgate"
+)
+
+// sliding counts the window of the clock that holds the instant of the last write, and the one before it.
+type sliding struct {
+	at, life          int64
+	current, previous int64
+}
+
+func (s sliding) moved(now int64) counter {
+	s.at = min(s.at, now)
+	return s
+}
+
+func (s sliding) over(now int64) bool                   { return now-s.at >= s.life }
+func (s sliding) settled(headgate.Limit, int64) counter { return s }
+
+// edges: after a cut the window under way counts as the one before, and in the next one, where it is that, counts anew.
+func (s sliding) edges(l headgate.Limit, now int64) []int64 {
+	next := windowStart(l, now) + micros(l)
+	return []int64{next, next + micros(l)}
+}
+
+// shares returns the tokens that count as granted in the window that holds now, and in the one before.
+func (s sliding) shares(l headgate.Limit, now int64) (current, previous int64) {
+	if s.over(now) || now-s.at >= 2*micros(l) {
+		return 0, 0
+	}
+	switch windowStart(l, now) {
+	case windowStart(l, s.at):
+		if s.current > l.Count { // a cut
+			return 0, l.Count
+		}
+		return s.current, min(s.previous, l.Count)
+	case windowStart(l, s.at) + micros(l):
+		return 0, min(s.current, l.Count)
+	}
+	return 0, 0
+}
+
+func (s sliding) used(l headgate.Limit, now int64) int64 {
+	current, previous := s.shares(l, now)
+	rest := windowStart(l, now) + micros(l) - now
+	weight, part := new(big.Int).QuoRem(product(previous, rest), big.NewInt(micros(l)), new(big.Int))
+	return current + weight.Int64() + int64(part.Sign())
+}
+
+// written returns the counter with new numbers: it lives to the end of the next window.
+func written(l headgate.Limit, now, current, previous int64) counter {
+	return sliding{now, windowStart(l, now) + 2*micros(l) - now, current, previous}
+}
+
+func (s sliding) granted(l headgate.Limit, now, n int64) counter {
+	current, previous := s.shares(l, now)
+	return written(l, now, current+n, previous)
+}
+
+func (s sliding) refunded(l headgate.Limit, now, n, taken int64) counter {
+	if s.over(now) || now-s.at >= 2*micros(l) {
+		return s
+	}
+	current, previous := s.shares(l, now)
+	start := windowStart(l, now)
+	if taken == 0 || windowStart(l, taken) == start {
+		current = max(0, current-n)
+	} else if windowStart(l, taken) == start-micros(l) {
+		previous = max(0, previous-n)
+	}
+	return written(l, now, current, previous)
+}

@@ -1,0 +1,102 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/redisstore/redistest"
+)
+
+// BenchmarkScript measures what a decision costs the server, alone and in batches, pipelined so that the client is not in the way:
+// server-us/decision is CPU time of redis-server by its own account. The first row is the floor: a script that does nothing.
+func BenchmarkScript(b *testing.B) {
+	client := redistest.Start(b).Client()
+	b.Run("empty", func(b *testing.B) {
+		benchServer(b, client, 1, func(p redis.Pipeliner, _ int) { p.Eval(context.Background(), "return 1", []string{"k"}) })
+	})
+	for _, algorithm := range []headgate.Algorithm{headgate.TokenBucket, headgate.FixedWindow, headgate.AlignedWindow, headgate.SlidingWindow, headgate.SlidingLog} {
+		for _, name := range []string{"", "named"} {
+			for _, size := range []int{1, 10, 100, 1000} {
+				limit := headgate.Limit{Name: name, Algorithm: algorithm, Count: 100, Period: time.Minute}
+				kind := "unnamed"
+				if name != "" {
+					kind = name
+				}
+				b.Run(fmt.Sprintf("%v/%s/batch=%d", algorithm, kind, size), func(b *testing.B) { benchBatch(b, client, limit, size) })
+			}
+		}
+	}
+}
+
+func benchBatch(b *testing.B, client *redis.Client, limit headgate.Limit, size int) {
+	store, err := New(client, Config{Shards: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := client.FlushAll(context.Background()).Err(); err != nil {
+		b.Fatal(err)
+	}
+	const keys = 10_000
+	if err := client.ScriptLoad(context.Background(), decideSource).Err(); err != nil {
+		b.Fatal(err)
+	}
+	next := 0
+	warm := newBatch(store.layout) // a key seen for the first time costs more, and once
+	for i := range keys {
+		c := headgate.Charge{Key: "tenant:" + strconv.Itoa(i), Cost: 1, Limit: limit}
+		warm.add(verbTake, 0, []item{newBill(store.layout, c, nil).items[0].item})
+		if i%500 == 499 {
+			if _, err := store.decide(context.Background(), warm.keys(), warm.args(modeDecide)); err != nil {
+				b.Fatal(err)
+			}
+			warm = newBatch(store.layout)
+		}
+	}
+	benchServer(b, client, size, func(p redis.Pipeliner, _ int) {
+		batch := newBatch(store.layout)
+		for range size {
+			c := headgate.Charge{Key: "tenant:" + strconv.Itoa(next*7919%keys), Cost: 1, Limit: limit}
+			batch.add(verbTake, 0, []item{newBill(store.layout, c, nil).items[0].item})
+			next++
+		}
+		p.EvalSha(context.Background(), store.decideScript.digest, batch.keys(), batch.args(modeDecide)...)
+	})
+}
+
+// benchServer runs b.N calls that decide size requests each, and reports the server's time for one request.
+func benchServer(b *testing.B, client *redis.Client, size int, call func(p redis.Pipeliner, i int)) {
+	ctx := context.Background()
+	before := serverTime(b, client)
+	b.ResetTimer()
+	for i := 0; i < b.N; {
+		p := client.Pipeline()
+		for range min(50, b.N-i) {
+			call(p, i)
+			i++
+		}
+		if _, err := p.Exec(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	b.ReportMetric((serverTime(b, client)-before)*1e6/float64(b.N*size), "server-us/decision")
+}
+
+func serverTime(b *testing.B, client *redis.Client) float64 {
+	cpu := client.InfoMap(context.Background(), "cpu").Item
+	user, err := strconv.ParseFloat(cpu("CPU", "used_cpu_user"), 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	system, err := strconv.ParseFloat(cpu("CPU", "used_cpu_sys"), 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return user + system
+}

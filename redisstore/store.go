@@ -1,0 +1,222 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/headgate/headgate"
+)
+
+// ErrLayout is, inside a [headgate.ErrStore], a store whose number of shards is not the one that is recorded under its prefix.
+var ErrLayout = errors.New("redisstore: state lies in another number of shards")
+
+// Store is a [headgate.Store] in Redis or Valkey: standalone, behind Sentinel, or a Cluster. It is safe for concurrent use; a process
+// needs one.
+type Store struct {
+	client         redis.UniversalClient
+	honoursContext bool
+	senders        chan struct{} // holds one for each command under way, if the client does not honour the context
+	decideScript   script
+	layoutScript   script
+	clock          func() time.Time // nil but in tests
+	layout         *layout
+	bySlot         atomic.Bool  // a script may touch one hash slot alone
+	checked        atomic.Int64 // 1 + the largest class for which the layout is on record; 0 = not checked yet
+
+	background sync.WaitGroup
+	sweeps     time.Duration
+	mu         sync.Mutex // guards nextSweep and closed
+	nextSweep  time.Time
+	closed     bool
+	ctx        context.Context // ends with Close
+	cancel     context.CancelFunc
+}
+
+var _ headgate.Store = (*Store)(nil)
+
+// New returns a Store on client, which it does not close. Redis need not be up: each decision tries anew. Errors match
+// [headgate.ErrInvalidConfig].
+//
+// The client's time-outs apply besides the context's; its retries do not: a Take is sent once. Set ContextTimeoutEnabled in the client's
+// options: otherwise each command costs a goroutine, so that the end of the context can be heeded all the same.
+func New(client redis.UniversalClient, cfg Config) (*Store, error) {
+	if client == nil {
+		return nil, fmt.Errorf("%w: no client, want one such as redis.NewClient makes", headgate.ErrInvalidConfig)
+	}
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		client:         client,
+		honoursContext: honoursContext(client),
+		senders:        make(chan struct{}, maxSenders),
+		decideScript:   newScript(decideSource),
+		layoutScript:   newScript(layoutSource),
+		layout:         newLayout(cfg),
+		sweeps:         cfg.SweepInterval,
+		nextSweep:      time.Now().Add(cfg.SweepInterval),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	_, standalone := client.(*redis.Client)
+	s.bySlot.Store(!standalone)
+	return s, nil
+}
+
+// Close ends what the store does in the background and waits for it. Afterwards every method fails with [headgate.ErrClosed]. It
+// does not close the client. It always returns nil.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.cancel()
+	s.background.Wait()
+	return nil
+}
+
+// Take implements [headgate.Store]: one round trip for charges that share a hash slot, and for any charges where there are no slots.
+// On a Cluster, charges in different slots are taken slot by slot, and given back when a later slot denies.
+func (s *Store) Take(ctx context.Context, first headgate.Charge, more ...headgate.Charge) (headgate.Decision, error) {
+	b, err := s.bill("take", first, more)
+	if err != nil {
+		return headgate.Decision{}, err
+	}
+	at, err := s.take(ctx, b)
+	if err != nil {
+		return headgate.Decision{}, &headgate.StoreError{Op: "take", Err: err}
+	}
+	s.sweepIfDue()
+	return b.decision(time.UnixMicro(at)), nil
+}
+
+// Refund implements [headgate.Store].
+func (s *Store) Refund(ctx context.Context, first headgate.Charge, more ...headgate.Charge) error {
+	return s.change(ctx, "refund", verbRefund, first, more)
+}
+
+// Reset implements [headgate.Store].
+func (s *Store) Reset(ctx context.Context, first headgate.Charge, more ...headgate.Charge) error {
+	return s.change(ctx, "reset", verbReset, first, more)
+}
+
+func (s *Store) change(ctx context.Context, op string, verb byte, first headgate.Charge, more []headgate.Charge) error {
+	b, err := s.bill(op, first, more)
+	if err != nil {
+		return err
+	}
+	takenAt := int64(0)
+	if at, ok := headgate.TakenAt(ctx); ok {
+		takenAt = at.UnixMicro()
+	}
+	if err := s.record(ctx, b); err != nil {
+		return &headgate.StoreError{Op: op, Err: err}
+	}
+	var failed []error // one slot's failure does not keep the others from their change
+	for _, g := range b.groups(s.bySlot.Load()) {
+		_, err := s.run(ctx, verb, takenAt, g)
+		if errors.Is(err, errCrossSlot) {
+			return s.change(ctx, op, verb, first, more)
+		}
+		if err != nil {
+			failed = append(failed, err)
+		}
+	}
+	if len(failed) > 0 {
+		return &headgate.StoreError{Op: op, Err: errors.Join(failed...)}
+	}
+	return nil
+}
+
+func (s *Store) bill(op string, first headgate.Charge, more []headgate.Charge) (*bill, error) {
+	if s.ctx.Err() != nil {
+		return nil, &headgate.StoreError{Op: op, Err: headgate.ErrClosed}
+	}
+	if err := headgate.CheckCharges(first, more); err != nil {
+		return nil, err
+	}
+	return newBill(s.layout, first, more), nil
+}
+
+// take decides b and returns the instant.
+func (s *Store) take(ctx context.Context, b *bill) (int64, error) {
+	if err := s.record(ctx, b); err != nil {
+		return 0, err
+	}
+	groups := b.groups(s.bySlot.Load())
+	if len(groups) == 1 {
+		r, err := s.run(ctx, verbTake, 0, groups[0])
+		if errors.Is(err, errCrossSlot) {
+			return s.take(ctx, b)
+		}
+		if err != nil {
+			return 0, err
+		}
+		return r.now, r.fill(groups[0], r.verdicts == "1")
+	}
+	return s.takeInOrder(ctx, groups)
+}
+
+// takeInOrder takes group after group. When one denies, those before it are given back, and those after it are asked what they would
+// have said, so that the decision knows the longest wait.
+func (s *Store) takeInOrder(ctx context.Context, groups []group) (int64, error) {
+	taken := make([]int64, 0, len(groups)) // when each was
+	for i, g := range groups {
+		r, err := s.run(ctx, verbTake, 0, g)
+		granted := err == nil && r.verdicts == "1"
+		if err == nil {
+			err = r.fill(g, granted)
+		}
+		if granted && err == nil {
+			taken = append(taken, r.now)
+			continue
+		}
+		if back := s.giveBack(ctx, groups[:i], taken); err != nil || back != nil {
+			return 0, errors.Join(err, back)
+		}
+		for _, rest := range groups[i+1:] {
+			if r, err = s.run(ctx, verbCheck, 0, rest); err != nil {
+				return 0, err
+			}
+			if err = r.fill(rest, false); err != nil {
+				return 0, err
+			}
+		}
+		return r.now, nil
+	}
+	return taken[len(taken)-1], nil
+}
+
+// giveBackTimeout bounds giving back, which the end of the caller's context does not stop.
+const giveBackTimeout = time.Second
+
+func (s *Store) giveBack(ctx context.Context, groups []group, taken []int64) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
+	defer cancel()
+	var failed []error
+	for i, g := range groups {
+		if _, err := s.run(ctx, verbRefund, taken[i], g); err != nil {
+			failed = append(failed, fmt.Errorf("give back: %w", err))
+		}
+		for j := range g {
+			g[j].verdict.Remaining = min(g[j].verdict.Remaining+g[j].cost, g[j].params.Capacity)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// run lets the script decide one group as a batch of its own.
+func (s *Store) run(ctx context.Context, verb byte, takenAt int64, g group) (reply, error) {
+	b := newBatch(s.layout)
+	b.add(verb, takenAt, g.items())
+	v, err := s.decide(ctx, b.keys(), b.args(modeDecide))
+	if err != nil {
+		return reply{}, err
+	}
+	return parseReply(v)
+}
