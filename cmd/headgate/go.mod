@@ -3,6 +3,15 @@ module github.com/headgate/headgate/cmd/headgate
 go 1.26.0
 
 require (
+	github.com/alecthomas/kong v1.17.0
 	github.com/headgate/headgate v0.0.0
 	github.com/headgate/headgate/redisstore v0.0.0
+	github.com/redis/go-redis/v9 v9.23.0
+	go.yaml.in/yaml/v4 v4.0.0
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
 )

@@ -1,0 +1,108 @@
+package gateway
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/identity"
+	"github.com/headgate/headgate/cmd/headgate/internal/policy"
+	"github.com/headgate/headgate/httplimit"
+)
+
+// Bounds of connections to an upstream.
+const (
+	dialTimeout     = 5 * time.Second
+	idleTimeout     = 90 * time.Second
+	maxIdlePerRoute = 256
+)
+
+// An upstream is the way out of one route.
+type upstream struct {
+	proxy     *httputil.ReverseProxy
+	transport *http.Transport
+}
+
+// newUpstream returns the way out of r. hide is the header that the upstream must not see; "" = none.
+func (g *Gateway) newUpstream(r *policy.Route, addresses *identity.Addresses, hide string) *upstream {
+	transport := &http.Transport{
+		DialContext:           (&net.Dialer{Timeout: min(dialTimeout, r.Timeout), KeepAlive: 30 * time.Second}).DialContext,
+		ForceAttemptHTTP2:     true,
+		TLSHandshakeTimeout:   min(dialTimeout, r.Timeout),
+		ResponseHeaderTimeout: r.Timeout,
+		ExpectContinueTimeout: time.Second,
+		MaxIdleConns:          0,
+		MaxIdleConnsPerHost:   maxIdlePerRoute,
+		IdleConnTimeout:       idleTimeout,
+		DisableCompression:    true, // bytes pass as they are
+	}
+	u := &upstream{transport: transport}
+	u.proxy = &httputil.ReverseProxy{
+		Transport:      transport,
+		Rewrite:        func(pr *httputil.ProxyRequest) { rewrite(pr, r, addresses, hide) },
+		ModifyResponse: ownFields,
+		ErrorHandler:   g.upstreamError,
+		ErrorLog:       slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
+	}
+	return u
+}
+
+// rewrite makes the upstream's request. ReverseProxy has already taken away hop-by-hop fields and what the caller said about whom it
+// forwards for; only of a trusted proxy is that put back.
+func rewrite(pr *httputil.ProxyRequest, r *policy.Route, addresses *identity.Addresses, hide string) {
+	pr.SetURL(r.Upstream)
+	pr.Out.URL.RawQuery = pr.In.URL.RawQuery // as it came: nothing here was decided by it
+	if hide != "" {
+		pr.Out.Header.Del(hide)
+	}
+	if !addresses.TrustsPeer(pr.In) {
+		pr.Out.Header.Del("X-Real-Ip")
+		pr.SetXForwarded()
+		return
+	}
+	pr.Out.Header["X-Forwarded-For"] = pr.In.Header["X-Forwarded-For"]
+	pr.SetXForwarded() // appends the proxy to X-Forwarded-For
+	for _, name := range []string{"Forwarded", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if said := pr.In.Header[name]; len(said) > 0 {
+			pr.Out.Header[name] = said
+		}
+	}
+}
+
+// ownFields keeps the response's rate limit fields to one set: that of the gateway, which is already in place where it decided.
+func ownFields(resp *http.Response) error {
+	if _, decided := httplimit.FromContext(resp.Request.Context()); decided {
+		resp.Header.Del("RateLimit")
+		resp.Header.Del("RateLimit-Policy")
+	}
+	return nil
+}
+
+// upstreamError answers a request of which the upstream made nothing.
+func (g *Gateway) upstreamError(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil { // the caller went away: nobody is to be told, and the upstream is not at fault
+		w.WriteHeader(httplimit.StatusClientClosedRequest)
+		return
+	}
+	if held, now := g.fault.pass(time.Now()); now {
+		g.log.LogAttrs(r.Context(), slog.LevelWarn, "upstream failed", visited(r), slog.Int64("not_logged", held), slog.Any("error", err))
+	}
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		gatewayTimeout(w, r)
+		return
+	}
+	badGateway(w, r)
+}
+
+// visited tells the log where r went, and for whom.
+func visited(r *http.Request) slog.Attr {
+	v, ok := r.Context().Value(visitKey{}).(*visit)
+	if !ok {
+		return slog.Attr{}
+	}
+	return slog.Group("request", slog.String("route", v.route.Path), slog.String("tenant", v.tenant), slog.String("client", v.addresses.Client(r)))
+}
