@@ -14,6 +14,8 @@ var (
 	ErrStore = errors.New("headgate: store cannot answer")
 	// ErrClosed is, inside an ErrStore, a store that was closed.
 	ErrClosed = errors.New("store is closed")
+	// ErrBreakerOpen is, inside an ErrStore, a call that a [Guard] did not make, because the store has not answered lately.
+	ErrBreakerOpen = errors.New("not asked, since it has not answered lately")
 	// ErrExceedsCapacity is what Wait returns at once for more tokens than the limit ever holds.
 	ErrExceedsCapacity = errors.New("headgate: more tokens than the limit ever holds")
 	// ErrWouldExceedDeadline is what Wait returns at once when the wait would outlast the context's deadline. Such an error matches

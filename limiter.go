@@ -18,12 +18,14 @@ type Config struct {
 	// OnStoreError is what a caller gets when the store cannot answer. The zero value is [FailClosed].
 	OnStoreError FailureMode
 	// Timeout bounds each decision and each Refund and Reset of a store other than a [Memory], in addition to the caller's context.
-	// 0 = DefaultTimeout, negative = none.
+	// 0 = DefaultTimeout, negative = none. A store that is a [Guard] has its own instead.
 	Timeout time.Duration
+	// Breaker says when to stop asking a store that does not answer. A [Memory] has none, and a Guard its own.
+	Breaker BreakerConfig
 	// Replicas returns the number of live replicas that share the limits: [FailLocal] divides by it. nil = 1; less than 1 counts as 1.
 	// It is called for each local decision, by many at once.
 	Replicas func() int
-	// Observer is told of every decision; nil = nobody.
+	// Observer is told of every decision, and, if it is a [BreakerObserver], of every change of the breaker; nil = nobody.
 	Observer Observer
 	// Logger gets at most one line a second while the store cannot answer. nil = slog.Default().
 	Logger *slog.Logger
@@ -35,8 +37,9 @@ type Limiter struct {
 	store  Store
 	limits []Limit
 	cfg    Config
-	local  bool    // store is a Memory: no deadline, no failure
-	backup *Memory // decides for FailLocal
+	bound  time.Duration // deadline of a decision; 0 = none
+	local  bool          // store is a Memory: no deadline, no failure
+	backup *Memory       // decides for FailLocal
 	outage outage
 	lines  lines
 	lists  sync.Pool // *[]Charge for AllowN under several limits
@@ -65,14 +68,13 @@ func New(store Store, limits []Limit, cfg Config) (*Limiter, error) {
 			seen[id] = true
 		}
 	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = DefaultTimeout
-	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
 	l := &Limiter{store: store, limits: append([]Limit(nil), limits...), cfg: cfg}
-	_, l.local = store.(*Memory)
+	if err := l.guard(); err != nil {
+		return nil, err
+	}
 	if cfg.OnStoreError == FailLocal && !l.local {
 		backup, err := NewMemory(MemoryConfig{})
 		if err != nil {
@@ -82,6 +84,29 @@ func New(store Store, limits []Limit, cfg Config) (*Limiter, error) {
 	}
 	l.lists.New = func() any { return new([]Charge) }
 	return l, nil
+}
+
+// guard puts a Guard around the store, unless it needs none or is one.
+func (l *Limiter) guard() error {
+	switch store := l.store.(type) {
+	case *Memory:
+		l.local = true
+	case *Guard:
+		l.bound = max(0, store.timeout)
+	default:
+		guard, err := NewGuard(store, GuardConfig{Timeout: l.cfg.Timeout, Breaker: l.cfg.Breaker, OnChange: l.breakerChanged})
+		if err != nil {
+			return err
+		}
+		l.store, l.bound = guard, max(0, guard.timeout)
+	}
+	return nil
+}
+
+func (l *Limiter) breakerChanged(from, to BreakerState) {
+	if o, ok := l.cfg.Observer.(BreakerObserver); ok {
+		o.ObserveBreaker(from, to)
+	}
 }
 
 // Limits returns the limits that New was given. The caller owns the slice.
@@ -147,8 +172,6 @@ func (l *Limiter) change(ctx context.Context, op, key string, n int64, do func(c
 		return err
 	}
 	defer l.release(list)
-	ctx, cancel := l.bounded(ctx)
-	defer cancel()
 	return storeError(op, do(ctx, (*list)[0], (*list)[1:]...))
 }
 
@@ -170,14 +193,6 @@ func (l *Limiter) release(list *[]Charge) {
 	l.lists.Put(list)
 }
 
-// bounded applies Timeout; a Memory never blocks and is spared the cost.
-func (l *Limiter) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	if l.local || l.cfg.Timeout < 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, l.cfg.Timeout)
-}
-
 // decide asks the store and, where it cannot answer, the failure mode. cause is why the store could not.
 func (l *Limiter) decide(ctx context.Context, first Charge, more []Charge) (d Decision, err, cause error) {
 	if l.local {
@@ -186,16 +201,10 @@ func (l *Limiter) decide(ctx context.Context, first Charge, more []Charge) (d De
 		}
 		return d, err, err
 	}
-	if err = CheckCharges(first, more); err != nil {
-		return Decision{}, err, err
-	}
-	bounded, cancel := l.bounded(ctx)
-	d, err = l.store.Take(bounded, first, more...)
-	cancel()
-	if err == nil {
+	if d, err = l.store.Take(ctx, first, more...); err == nil {
 		return d, nil, nil
 	}
-	if err = storeError("take", err); !errors.Is(err, ErrStore) {
+	if !errors.Is(err, ErrStore) {
 		return Decision{}, err, err
 	}
 	if ctx.Err() != nil { // the caller gave up: that is no outage, and nobody waits for the answer

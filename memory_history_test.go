@@ -11,7 +11,7 @@ import (
 
 // TestMemoryHistories plays random histories to a Memory and to a naive model. The seeds are fixed but for a few, which are new each time.
 func TestMemoryHistories(t *testing.T) {
-	const parts, each = 4, 5_000
+	const parts, each = 4, 4_000
 	for part := range uint64(parts) {
 		t.Run(fmt.Sprint(part), func(t *testing.T) {
 			t.Parallel()

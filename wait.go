@@ -52,7 +52,7 @@ func (l *Limiter) Wait(ctx context.Context, key string, n int64) error {
 // when ctx has ended it gives back.
 func (l *Limiter) attempt(ctx context.Context, key string, n int64) (Decision, error) {
 	asking := ctx
-	if l.cfg.Timeout > 0 {
+	if l.bound > 0 {
 		asking = context.WithoutCancel(ctx)
 	}
 	d, err := l.AllowN(asking, key, n)

@@ -29,7 +29,8 @@ type player struct {
 	limits  []headgate.Limit
 	taken   []taken // grants that a refund may name
 	granted ledger
-	last    headgate.Decision // the latest decision
+	ahead   map[string]time.Time // counters last written after the clock stepped back, and the earliest that it has shown since
+	last    headgate.Decision    // the latest decision
 	steps   []step
 }
 
@@ -50,13 +51,14 @@ type step struct {
 // must not move otherwise. The keys begin with the seed, so that one store can play many histories, each of which begins at about the
 // same instant; a store that cannot go back by years from one history to the next needs to be a fresh one.
 //
-// A counter whose time is over may or may not have been freed by the time that the clock steps back to when it mattered. Both are
-// right; so before each step back the history resets those counters.
+// A counter whose time is over may or may not have been freed by the time that the clock steps back to when it mattered. One that was last
+// written at an instant to which the clock has stepped back, and that nobody has asked for since, may be freed when its time has passed on
+// the new clock, or last longer. All of that is right; so the history resets a counter before it comes to it.
 func Run(t testing.TB, seed uint64, store headgate.Store, setNow func(time.Time)) {
 	t.Helper()
 	p := &player{
 		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0x6865616467617465)),
-		store: store, setNow: setNow, model: oracle.New(), granted: ledger{},
+		store: store, setNow: setNow, model: oracle.New(), granted: ledger{}, ahead: map[string]time.Time{},
 	}
 	p.choose()
 	p.setTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(p.random.Int64N(int64(time.Hour))).Truncate(time.Microsecond)))
@@ -124,6 +126,7 @@ func (p *player) ask(charges []headgate.Charge) headgate.Decision {
 			}
 		}
 	}
+	p.touched(charges)
 	p.last = got
 	return got
 }
@@ -152,6 +155,7 @@ func (p *player) refund() {
 		p.fail("refund: %v", err)
 	}
 	p.model.Refund(p.now, at, charges...)
+	p.touched(charges)
 }
 
 func (p *player) reset() {
@@ -165,6 +169,9 @@ func (p *player) forget(charges []headgate.Charge) {
 		p.fail("reset: %v", err)
 	}
 	p.model.Reset(charges...)
+	for _, c := range charges {
+		delete(p.ahead, name(c))
+	}
 }
 
 // change gives a limit that has a name other numbers. What was taken under the old ones is not named by refunds any more: which
@@ -189,7 +196,15 @@ func (p *player) change() {
 	p.taken = nil
 }
 
-func (p *player) advance(d time.Duration) { p.setTime(p.now.Add(d)) }
+func (p *player) advance(d time.Duration) {
+	to := p.now.Add(d)
+	for _, c := range p.all() {
+		if back, ok := p.ahead[name(c)]; ok && p.model.OverSince(back, to, c) {
+			p.forget([]headgate.Charge{c})
+		}
+	}
+	p.setTime(to)
+}
 
 // stepBack turns the clock back. What was taken before is not named by refunds any more, since the clock may show its instant again.
 func (p *player) stepBack() {
@@ -204,7 +219,21 @@ func (p *player) stepBack() {
 		time.Microsecond, time.Duration(1+p.random.Int64N(5_000_000)) * time.Microsecond,
 		time.Duration(1+p.random.Int64N(2_000)) * time.Microsecond, time.Hour, 30 * 24 * time.Hour,
 	}
-	p.advance(-pick(p, steps))
+	p.setTime(p.now.Add(-pick(p, steps)))
+	for _, c := range p.all() {
+		if back, ok := p.ahead[name(c)]; p.model.WrittenAfter(p.now, c) && (!ok || p.now.Before(back)) {
+			p.ahead[name(c)] = p.now
+		}
+	}
+}
+
+// touched notes that the store has found the counters at the present time.
+func (p *player) touched(charges []headgate.Charge) {
+	for _, c := range charges {
+		if c.Cost > 0 {
+			delete(p.ahead, name(c))
+		}
+	}
 }
 
 func (p *player) setTime(now time.Time) {

@@ -31,6 +31,7 @@ func (b bucket) moved(now int64) counter {
 	return b
 }
 
+func (b bucket) written() int64                        { return b.at }
 func (b bucket) over(now int64) bool                   { return now-b.at >= b.life }
 func (b bucket) settled(headgate.Limit, int64) counter { return b }
 func (b bucket) edges(headgate.Limit, int64) []int64   { return nil }

@@ -11,20 +11,25 @@ type slidingLog struct {
 	entries []entry
 }
 
-func (s slidingLog) newest() int64 { return s.entries[len(s.entries)-1].at }
+func (s slidingLog) written() int64 {
+	if len(s.entries) == 0 {
+		return 0
+	}
+	return s.entries[len(s.entries)-1].at
+}
 
 func (s slidingLog) moved(now int64) counter {
-	if len(s.entries) == 0 || s.newest() <= now {
+	if len(s.entries) == 0 || s.written() <= now {
 		return s
 	}
-	back, entries := s.newest()-now, []entry(nil)
+	back, entries := s.written()-now, []entry(nil)
 	for _, e := range s.entries {
 		entries = append(entries, entry{e.at - back, e.n})
 	}
 	return slidingLog{s.period, entries}
 }
 
-func (s slidingLog) over(now int64) bool { return len(s.entries) == 0 || now >= s.newest()+s.period }
+func (s slidingLog) over(now int64) bool { return len(s.entries) == 0 || now >= s.written()+s.period }
 
 func (s slidingLog) edges(headgate.Limit, int64) []int64 { return nil }
 

@@ -45,6 +45,8 @@ type counter interface {
 	refunded(l headgate.Limit, now, n, taken int64) counter
 	// settled returns the counter without what it has found to be over at now.
 	settled(l headgate.Limit, now int64) counter
+	// written returns the instant of the last write.
+	written() int64
 	// over says whether nothing of the counter matters any more, by the limit under which it was written.
 	over(now int64) bool
 	// edges returns the instants after now at which what is in use may rise although nothing is granted, in order.
@@ -204,4 +206,16 @@ func (m *Model) Reset(charges ...headgate.Charge) {
 func (m *Model) Over(now time.Time, c headgate.Charge) bool {
 	k, known := m.counters[idOf(c)]
 	return known && k.over(now.UnixMicro())
+}
+
+// WrittenAfter says whether the last write to the counter of c was after now: time has stepped back since.
+func (m *Model) WrittenAfter(now time.Time, c headgate.Charge) bool {
+	k, known := m.counters[idOf(c)]
+	return known && !k.over(k.written()) && k.written() > now.UnixMicro()
+}
+
+// OverSince says whether the time of the counter of c would be over at now, had it been found when the clock showed back.
+func (m *Model) OverSince(back, now time.Time, c headgate.Charge) bool {
+	k, known := m.counters[idOf(c)]
+	return known && k.moved(back.UnixMicro()).over(now.UnixMicro())
 }

@@ -17,6 +17,7 @@ func (s sliding) moved(now int64) counter {
 	return s
 }
 
+func (s sliding) written() int64                        { return s.at }
 func (s sliding) over(now int64) bool                   { return now-s.at >= s.life }
 func (s sliding) settled(headgate.Limit, int64) counter { return s }
 
@@ -50,14 +51,14 @@ func (s sliding) used(l headgate.Limit, now int64) int64 {
 	return current + weight.Int64() + int64(part.Sign())
 }
 
-// written returns the counter with new numbers: it lives to the end of the next window.
-func written(l headgate.Limit, now, current, previous int64) counter {
+// write returns the counter with new numbers: it lives to the end of the next window.
+func write(l headgate.Limit, now, current, previous int64) counter {
 	return sliding{now, windowStart(l, now) + 2*micros(l) - now, current, previous}
 }
 
 func (s sliding) granted(l headgate.Limit, now, n int64) counter {
 	current, previous := s.shares(l, now)
-	return written(l, now, current+n, previous)
+	return write(l, now, current+n, previous)
 }
 
 func (s sliding) refunded(l headgate.Limit, now, n, taken int64) counter {
@@ -71,5 +72,5 @@ func (s sliding) refunded(l headgate.Limit, now, n, taken int64) counter {
 	} else if windowStart(l, taken) == start-micros(l) {
 		previous = max(0, previous-n)
 	}
-	return written(l, now, current, previous)
+	return write(l, now, current, previous)
 }

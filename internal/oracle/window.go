@@ -17,6 +17,7 @@ func (f fixed) moved(now int64) counter {
 	return f
 }
 
+func (f fixed) written() int64                        { return f.at }
 func (f fixed) over(now int64) bool                   { return now-f.at >= f.life }
 func (f fixed) settled(headgate.Limit, int64) counter { return f }
 func (f fixed) edges(headgate.Limit, int64) []int64   { return nil }
@@ -56,6 +57,7 @@ func (a aligned) moved(now int64) counter {
 	return a
 }
 
+func (a aligned) written() int64                        { return a.at }
 func (a aligned) over(now int64) bool                   { return now-a.at >= a.life }
 func (a aligned) settled(headgate.Limit, int64) counter { return a }
 func (a aligned) edges(headgate.Limit, int64) []int64   { return nil }
