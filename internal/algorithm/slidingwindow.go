@@ -7,51 +7,51 @@ package algorithm
 //
 // The worst case: all of Count in the last instant of a window, then again as the weight falls, so at most 2*Count-1 in any Period.
 
-// slide returns what was granted in the window under way and in the one before, and what the next window, if nothing else is granted,
-// will find before it.
-func slide(p Params, s State, dead bool, now int64) (current, previous, next int64) {
+// slide returns what was granted in the window under way and in the one before.
+func slide(p Params, s State, dead bool, now int64) (current, previous int64) {
 	if dead {
-		return 0, 0, 0
+		return 0, 0
 	}
 	switch now/p.Period - s.At/p.Period {
 	case 0:
-		current, previous = s.A, s.B
+		return s.A, before(p, s.B)
 	case 1:
-		current, previous = 0, s.A
+		return 0, before(p, s.A)
 	}
-	if current > p.Count {
-		// The limit was cut below what is in use. As it stands the key would wait for the whole window and then some; taking the use
-		// as that of the window before, it waits for Period/Count.
-		return 0, p.Count, p.Count
+	return 0, 0
+}
+
+// before returns what a window that was granted so much counts for in the next one: all of it, or, where the limit was cut below that,
+// one less than the new count, so that a cut makes nobody wait for more than the rest of a window.
+func before(p Params, granted int64) int64 {
+	if granted > p.Count {
+		return max(0, p.Count-1)
 	}
-	return current, min(previous, p.Count), current
+	return granted
 }
 
 func takeSliding(p Params, s State, dead bool, now, cost int64) (State, Verdict) {
-	current, previous, next := slide(p, s, dead, now)
+	current, previous := slide(p, s, dead, now)
 	elapsed := now % p.Period
 	left := max(0, p.Count-current-mulDivUp(previous, p.Period-elapsed, p.Period))
 	if cost > left {
-		v := Verdict{Remaining: left, Retry: Never, Reset: slidingReset(p, next, previous, elapsed)}
+		v := Verdict{Remaining: left, Retry: Never, Reset: slidingReset(p, current, previous, elapsed)}
 		if cost <= p.Count {
-			v.Retry = slidingRetry(p, current, previous, next, elapsed, cost)
+			v.Retry = slidingRetry(p, current, previous, elapsed, cost)
 		}
 		return s, v
 	}
-	if cost > 0 {
-		current += cost
-		next = current
-	}
+	current += cost
 	return State{At: now, Life: p.Life - elapsed, A: current, B: previous},
-		Verdict{Allowed: true, Remaining: left - cost, Reset: slidingReset(p, next, previous, elapsed)}
+		Verdict{Allowed: true, Remaining: left - cost, Reset: slidingReset(p, current, previous, elapsed)}
 }
 
 // slidingReset returns the time until nothing is left of either counter.
-func slidingReset(p Params, next, previous, elapsed int64) int64 {
+func slidingReset(p Params, current, previous, elapsed int64) int64 {
 	switch {
-	case next > 0:
+	case before(p, current) > 0:
 		return 2*p.Period - elapsed
-	case previous > 0:
+	case current > 0 || previous > 0:
 		return p.Period - elapsed
 	}
 	return 0
@@ -59,13 +59,13 @@ func slidingReset(p Params, next, previous, elapsed int64) int64 {
 
 // slidingRetry returns the time until cost tokens, at most Count, fit: the first instant at which the weighted window before leaves
 // room for them, in this window or in the next.
-func slidingRetry(p Params, current, previous, next, elapsed, cost int64) int64 {
+func slidingRetry(p Params, current, previous, elapsed, cost int64) int64 {
 	if room := p.Count - current - cost; room >= 0 {
 		if at := fits(p, previous, room); at < p.Period {
 			return at - elapsed
 		}
 	}
-	return p.Period - elapsed + fits(p, next, p.Count-cost)
+	return p.Period - elapsed + fits(p, before(p, current), p.Count-cost)
 }
 
 // fits returns how far into a window the weight of the one before, ceil(granted*(Period-at)/Period), comes down to room.
@@ -78,7 +78,7 @@ func fits(p Params, granted, room int64) int64 {
 }
 
 func refundSliding(p Params, s State, now, n, takenAt int64) State {
-	current, previous, _ := slide(p, s, false, now)
+	current, previous := slide(p, s, false, now)
 	index := now / p.Period
 	switch {
 	case takenAt == 0 || takenAt/p.Period == index:

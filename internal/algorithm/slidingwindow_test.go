@@ -68,7 +68,8 @@ func TestSlidingWindowLargest(t *testing.T) {
 	}
 }
 
-// After a cut below what is in use, the key waits Period/Count at first, and what was granted counts for no more than the new count.
+// After a cut below what is in use, the key waits for the rest of the window, and what was granted then counts for one less than the new
+// count.
 func TestSlidingWindowCut(t *testing.T) {
 	p := algorithm.NewParams(algorithm.SlidingWindow, 10, second, 0)
 	var c counter
@@ -77,11 +78,11 @@ func TestSlidingWindowCut(t *testing.T) {
 		at, cost int64
 		want     algorithm.Verdict
 	}{
-		{0, 1, denied(0, 100*ms, 2*second)},
-		{100*ms - 1, 1, denied(0, 1, 1900*ms+1)},
-		{100 * ms, 1, granted(0, 1900*ms)},
+		{0, 1, denied(0, second, 2*second)},
+		{second - 1, 1, denied(0, 1, second+1)},
 		{0, 10, denied(0, 2*second, 2*second)},
-		{second, 1, denied(0, 100*ms, second)},
+		{second, 1, granted(0, 2*second)},
+		{second, 2, denied(1, 111_112, second)},
 		{1500 * ms, 1, granted(4, 1500*ms)},
 	} {
 		if got := c.copy().take(p, start+tt.at, tt.cost); got != tt.want {

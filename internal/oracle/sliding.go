@@ -21,7 +21,7 @@ func (s sliding) written() int64                        { return s.at }
 func (s sliding) over(now int64) bool                   { return now-s.at >= s.life }
 func (s sliding) settled(headgate.Limit, int64) counter { return s }
 
-// edges: after a cut the window under way counts as the one before, and in the next one, where it is that, counts anew.
+// edges are where the window under way becomes the one before, and where it ends to count.
 func (s sliding) edges(l headgate.Limit, now int64) []int64 {
 	next := windowStart(l, now) + micros(l)
 	return []int64{next, next + micros(l)}
@@ -34,14 +34,19 @@ func (s sliding) shares(l headgate.Limit, now int64) (current, previous int64) {
 	}
 	switch windowStart(l, now) {
 	case windowStart(l, s.at):
-		if s.current > l.Count { // a cut
-			return 0, l.Count
-		}
-		return s.current, min(s.previous, l.Count)
+		return s.current, formerly(l, s.previous)
 	case windowStart(l, s.at) + micros(l):
-		return 0, min(s.current, l.Count)
+		return 0, formerly(l, s.current)
 	}
 	return 0, 0
+}
+
+// formerly returns what a window counts for in the next one: after a cut one less than the count.
+func formerly(l headgate.Limit, granted int64) int64 {
+	if granted > l.Count {
+		return max(0, l.Count-1)
+	}
+	return granted
 }
 
 func (s sliding) used(l headgate.Limit, now int64) int64 {
