@@ -120,7 +120,6 @@ func (b *batch) place(it item) place {
 		p = place{table: t, named: it.named}
 		fields := &b.tables[t].plain
 		if it.named {
-			fields = &b.tables[t].named
 			for other := range classes { // where it may lie if the limit's numbers have changed
 				b.table(tableRef{it.shard, other})
 			}
@@ -243,7 +242,7 @@ func appendUint56(b []byte, n int64) []byte {
 type reply struct {
 	now      int64
 	verdicts string
-	states   []any // in the order of the requests' entries, of takes and checks alone
+	states   []any // in the order of the requests' entries, but for those of resets
 }
 
 func parseReply(v any) (reply, error) {
@@ -262,7 +261,8 @@ func parseReply(v any) (reply, error) {
 	return reply{now, verdicts, list[2:]}, nil
 }
 
-// verdict works out what a charge found from its counter's state as the script left it. granted says that the request was.
+// verdict works out what a charge found from its counter's state as the script left it. granted says that the request was, or that it was
+// given back: then the state has all there is to tell.
 func (r reply) verdict(i int, it item, granted bool) (algorithm.Verdict, error) {
 	raw, ok := r.states[i].(string)
 	if !ok {

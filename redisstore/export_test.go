@@ -76,3 +76,9 @@ func ShardTags(n int) []string { return shardTags(n) }
 
 // Slot returns the hash slot of a tag.
 func Slot(tag string) uint16 { return slot(tag) }
+
+// Crash ends the signs of life without leaving.
+func (m *Membership) Crash() {
+	m.cancel()
+	<-m.done
+}

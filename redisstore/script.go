@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -32,6 +33,7 @@ func newScript(source string) script {
 const (
 	modeDecide = 0
 	modeSweep  = 1
+	modeReset  = 2 // decide, with resets among the requests
 )
 
 // layoutError says that under prefix state lies in recorded shards and not in ours.
@@ -59,32 +61,54 @@ func (s *Store) decide(ctx context.Context, keys []string, args []any) (any, err
 	return s.eval(ctx, s.decideScript, keys, args)
 }
 
-// eval runs a script by its digest and, where the server does not know it, by its source: a server that answers NOSCRIPT has executed
-// nothing. It waits out TRYAGAIN, which a Cluster answers, executing nothing, while it moves the keys.
+// eval runs a script and understands the answers that are about this store.
 func (s *Store) eval(ctx context.Context, script script, keys []string, args []any) (any, error) {
+	v, err := s.conn.eval(ctx, script, keys, args)
+	switch {
+	case redis.HasErrorPrefix(err, "CROSSSLOT") && !s.bySlot.Swap(true):
+		return nil, errCrossSlot
+	case redis.HasErrorPrefix(err, "HEADGATE"):
+		return nil, layoutError(s.layout.prefix, strings.TrimPrefix(err.Error(), "HEADGATE "), len(s.layout.tags))
+	}
+	return v, err
+}
+
+// A conn sends scripts through a client.
+type conn struct {
+	client         redis.UniversalClient
+	honoursContext bool
+	senders        chan struct{} // holds one for each command under way, if the client does not honour the context
+}
+
+func newConn(client redis.UniversalClient) conn {
+	return conn{client, honoursContext(client), make(chan struct{}, maxSenders)}
+}
+
+// eval runs a script by its digest and, where the server does not know it, by its source: a server that answers NOSCRIPT has executed
+// nothing. It waits out what a Cluster answers, executing nothing, while it moves the keys: TRYAGAIN, and more redirections
+// than the client follows.
+func (c conn) eval(ctx context.Context, script script, keys []string, args []any) (any, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 16*time.Millisecond) {
-		v, err := s.send(ctx, "evalsha", script.digest, keys, args)
+		v, err := c.send(ctx, "evalsha", script.digest, keys, args)
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			v, err = s.send(ctx, "eval", script.source, keys, args)
+			v, err = c.send(ctx, "eval", script.source, keys, args)
 		}
-		switch {
-		case err == nil:
-			return v, nil
-		case redis.HasErrorPrefix(err, "TRYAGAIN"):
-			if sleep(ctx, pause) == nil {
-				continue
-			}
-		case redis.HasErrorPrefix(err, "CROSSSLOT") && !s.bySlot.Swap(true):
-			return nil, errCrossSlot
-		case redis.HasErrorPrefix(err, "HEADGATE"):
-			return nil, layoutError(s.layout.prefix, strings.TrimPrefix(err.Error(), "HEADGATE "), len(s.layout.tags))
+		if !c.moving(err) || sleep(ctx, pause) != nil {
+			return v, err
 		}
-		return nil, err
 	}
 }
 
+func (c conn) moving(err error) bool {
+	_, follows := c.client.(*redis.ClusterClient)
+	return redis.HasErrorPrefix(err, "TRYAGAIN") || follows && (redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK"))
+}
+
 // send sends one command, and waits no longer than ctx lets it.
-func (s *Store) send(ctx context.Context, command, script string, keys []string, args []any) (any, error) {
+func (c conn) send(ctx context.Context, command, script string, keys []string, args []any) (any, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	all := make([]any, 0, 3+len(keys)+len(args))
 	all = append(all, command, script, len(keys))
 	for _, k := range keys {
@@ -92,23 +116,20 @@ func (s *Store) send(ctx context.Context, command, script string, keys []string,
 	}
 	cmd := once{redis.NewCmd(ctx, append(all, args...)...)}
 	cmd.SetFirstKeyPos(3)
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if s.honoursContext {
-		return answer(cmd, s.client.Process(ctx, cmd))
+	if c.honoursContext {
+		return answer(cmd, overdue(ctx, c.client.Process(ctx, cmd)))
 	}
 	// The client looks at its own time-outs alone, which are seconds. The command goes on without us when ctx ends; how many may do
 	// so at a time is bounded.
 	select {
-	case s.senders <- struct{}{}:
+	case c.senders <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	done := make(chan error, 1)
 	go func() {
-		done <- s.client.Process(ctx, cmd)
-		<-s.senders
+		done <- c.client.Process(ctx, cmd)
+		<-c.senders
 	}()
 	select {
 	case err := <-done:
@@ -116,6 +137,14 @@ func (s *Store) send(ctx context.Context, command, script string, keys []string,
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// overdue returns err, which is that of the network when the client gave up at the deadline of ctx, as one that says so.
+func overdue(ctx context.Context, err error) error {
+	if deadline, ok := ctx.Deadline(); ok && errors.Is(err, os.ErrDeadlineExceeded) && !time.Now().Before(deadline) {
+		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+	}
+	return err
 }
 
 func answer(cmd once, err error) (any, error) {

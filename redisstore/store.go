@@ -19,20 +19,18 @@ var ErrLayout = errors.New("redisstore: state lies in another number of shards")
 // Store is a [headgate.Store] in Redis or Valkey: standalone, behind Sentinel, or a Cluster. It is safe for concurrent use; a process
 // needs one.
 type Store struct {
-	client         redis.UniversalClient
-	honoursContext bool
-	senders        chan struct{} // holds one for each command under way, if the client does not honour the context
-	decideScript   script
-	layoutScript   script
-	clock          func() time.Time // nil but in tests
-	layout         *layout
-	bySlot         atomic.Bool  // a script may touch one hash slot alone
-	checked        atomic.Int64 // 1 + the largest class for which the layout is on record; 0 = not checked yet
+	conn         conn
+	decideScript script
+	layoutScript script
+	clock        func() time.Time // nil but in tests
+	layout       *layout
+	bySlot       atomic.Bool  // a script may touch one hash slot alone
+	checked      atomic.Int64 // 1 + the largest class for which the layout is on record; 0 = not checked yet
 
 	background sync.WaitGroup
 	sweeps     time.Duration
-	mu         sync.Mutex // guards nextSweep and closed
-	nextSweep  time.Time
+	mu         sync.Mutex // guards nextTend and closed
+	nextTend   time.Time
 	closed     bool
 	ctx        context.Context // ends with Close
 	cancel     context.CancelFunc
@@ -54,15 +52,13 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		client:         client,
-		honoursContext: honoursContext(client),
-		senders:        make(chan struct{}, maxSenders),
-		decideScript:   newScript(decideSource),
-		layoutScript:   newScript(layoutSource),
-		layout:         newLayout(cfg),
-		sweeps:         cfg.SweepInterval,
-		nextSweep:      time.Now().Add(cfg.SweepInterval),
+		conn:         newConn(client),
+		decideScript: newScript(decideSource),
+		layoutScript: newScript(layoutSource),
+		layout:       newLayout(cfg),
+		sweeps:       cfg.SweepInterval,
 	}
+	s.nextTend = time.Now().Add(s.tendEvery())
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	_, standalone := client.(*redis.Client)
 	s.bySlot.Store(!standalone)
@@ -91,7 +87,7 @@ func (s *Store) Take(ctx context.Context, first headgate.Charge, more ...headgat
 	if err != nil {
 		return headgate.Decision{}, &headgate.StoreError{Op: "take", Err: err}
 	}
-	s.sweepIfDue()
+	s.tendIfDue()
 	return b.decision(time.UnixMicro(at)), nil
 }
 
@@ -200,11 +196,12 @@ func (s *Store) giveBack(ctx context.Context, groups []group, taken []int64) err
 	defer cancel()
 	var failed []error
 	for i, g := range groups {
-		if _, err := s.run(ctx, verbRefund, taken[i], g); err != nil {
-			failed = append(failed, fmt.Errorf("give back: %w", err))
+		r, err := s.run(ctx, verbRefund, taken[i], g)
+		if err == nil {
+			err = r.fill(g, true) // each had room, and shows what it has again
 		}
-		for j := range g {
-			g[j].verdict.Remaining = min(g[j].verdict.Remaining+g[j].cost, g[j].params.Capacity)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("give back: %w", err))
 		}
 	}
 	return errors.Join(failed...)
@@ -214,7 +211,11 @@ func (s *Store) giveBack(ctx context.Context, groups []group, taken []int64) err
 func (s *Store) run(ctx context.Context, verb byte, takenAt int64, g group) (reply, error) {
 	b := newBatch(s.layout)
 	b.add(verb, takenAt, g.items())
-	v, err := s.decide(ctx, b.keys(), b.args(modeDecide))
+	mode := byte(modeDecide)
+	if verb == verbReset {
+		mode = modeReset
+	}
+	v, err := s.decide(ctx, b.keys(), b.args(mode))
 	if err != nil {
 		return reply{}, err
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -23,8 +23,8 @@ type Cluster struct {
 }
 
 // StartCluster starts a cluster of so many masters, at least one, with the hash slots spread evenly, and returns when all of them
-// agree that it is up: after some two seconds, which Redis insists on. Each of config is a line of every node's redis.conf. A node that misses for
-// two seconds counts as failed, and then the cluster is down: there is no replica to take over.
+// agree that it is up: after some two seconds, which Redis insists on. Each of config is a line of every node's redis.conf. A node
+// that misses for two seconds counts as failed, and then the cluster is down: there is no replica to take over.
 func StartCluster(tb testing.TB, masters int, config ...string) *Cluster {
 	tb.Helper()
 	if masters < 1 {
@@ -51,6 +51,11 @@ func (c *Cluster) start(config []string) error {
 		return err
 	}
 	for i, s := range c.nodes {
+		if err := c.introduce(i, s); err != nil {
+			return fmt.Errorf("node %s: %w", s.Addr(), err)
+		}
+	}
+	for i, s := range c.nodes {
 		if err := c.join(i, s); err != nil {
 			return fmt.Errorf("node %s: %w", s.Addr(), err)
 		}
@@ -73,8 +78,8 @@ func together(servers []*Server, do func(*Server) error) error {
 	return errors.Join(errs...)
 }
 
-// join gives node i its slots and makes it meet the nodes after it, so that nobody waits for gossip.
-func (c *Cluster) join(i int, s *Server) error {
+// introduce gives node i an epoch of its own, which it accepts only while it knows no other node.
+func (c *Cluster) introduce(i int, s *Server) error {
 	ctx, admin := context.Background(), s.admin()
 	defer func() { _ = admin.Close() }()
 	id, err := admin.ClusterMyID(ctx).Result()
@@ -82,9 +87,13 @@ func (c *Cluster) join(i int, s *Server) error {
 		return err
 	}
 	c.ids[s] = id
-	if err := admin.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err(); err != nil {
-		return err
-	}
+	return admin.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err()
+}
+
+// join gives node i its slots and makes it meet the nodes after it, so that nobody waits for gossip.
+func (c *Cluster) join(i int, s *Server) error {
+	ctx, admin := context.Background(), s.admin()
+	defer func() { _ = admin.Close() }()
 	first, end := slotCount*i/len(c.nodes), slotCount*(i+1)/len(c.nodes)
 	if err := admin.ClusterAddSlotsRange(ctx, first, end-1).Err(); err != nil {
 		return err
@@ -183,23 +192,36 @@ func (c *Cluster) SlotOwner(slot int) *Server {
 func (c *Cluster) ownerSeenBy(s *Server, slot int) (*Server, error) {
 	admin := s.admin()
 	defer func() { _ = admin.Close() }()
-	ranges, err := admin.ClusterSlots(context.Background()).Result()
+	table, err := admin.ClusterNodes(context.Background()).Result()
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range ranges {
-		if slot < r.Start || slot > r.End || len(r.Nodes) == 0 {
-			continue
-		}
-		_, port, err := net.SplitHostPort(r.Nodes[0].Addr)
-		if err != nil {
-			return nil, err
-		}
-		for _, node := range c.nodes {
-			if strconv.Itoa(node.port) == port {
-				return node, nil
+	for line := range strings.Lines(table) {
+		fields := strings.Fields(line) // id, address, flags, and five more, then the ranges of slots
+		for _, r := range fields[min(8, len(fields)):] {
+			if !holds(r, slot) {
+				continue
+			}
+			for node, id := range c.ids {
+				if id == fields[0] {
+					return node, nil
+				}
 			}
 		}
 	}
 	return nil, fmt.Errorf("%s knows of none", s.Addr())
+}
+
+// holds says whether a range of slots, such as 0-5460 or 7, holds slot. A slot on the move, in brackets, is no range.
+func holds(r string, slot int) bool {
+	first, last, several := strings.Cut(r, "-")
+	if !several {
+		last = first
+	}
+	from, err := strconv.Atoi(first)
+	if err != nil {
+		return false
+	}
+	to, err := strconv.Atoi(last)
+	return err == nil && from <= slot && slot <= to
 }

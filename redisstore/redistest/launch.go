@@ -150,8 +150,8 @@ func (s *Server) awaitStart(p *process) error {
 	})
 }
 
-// whoAnswers returns the process id of the server that answers at the address. A bare connection goes first, for a client makes a long pause
-// after a refused one.
+// whoAnswers returns the process id of the server that answers at the address. A bare connection goes first, for a client makes a long
+// pause after a refused one.
 func (s *Server) whoAnswers(ctx context.Context) (string, error) {
 	conn, err := net.Dial("tcp", s.Addr())
 	if err != nil {

@@ -2,6 +2,7 @@ package redistest_test
 
 import (
 	"bufio"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -21,6 +22,11 @@ func TestNoOrphan(t *testing.T) {
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestNoOrphan$")
 	cmd.Env = append(os.Environ(), orphanEnv+"=1")
+	hold, err := cmd.StdinPipe() // the victim ends when it closes
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = hold.Close() }()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -38,21 +44,24 @@ func TestNoOrphan(t *testing.T) {
 	if err != nil || pid == 0 {
 		t.Fatalf("the victim said %q, want the id of its server", line)
 	}
-	deadline := time.Now().Add(30 * time.Second)
+	tick, deadline := time.NewTicker(5*time.Millisecond), time.Now().Add(30*time.Second)
+	defer tick.Stop()
 	for !ended(pid) {
 		if time.Now().After(deadline) {
 			t.Fatalf("server %d outlives its test process", pid)
 		}
+		<-tick.C
 	}
 }
 
-// victim starts a server, tells its process id, and waits for its end.
+// victim starts a server, tells its process id, and waits to be killed.
 func victim(t *testing.T) {
 	s := redistest.Start(t)
 	if _, err := os.Stdout.WriteString(strconv.Itoa(s.Pid()) + "\n"); err != nil {
 		t.Fatal(err)
 	}
-	<-t.Context().Done() // never: the process is killed first
+	_, err := io.Copy(io.Discard, os.Stdin)
+	t.Fatalf("not killed; %v", err)
 }
 
 // ended says whether the process is gone, or is a zombie that nobody has waited for yet.

@@ -5,7 +5,7 @@
 -- microseconds. docs/redis.md describes how state lies in Redis.
 --
 -- KEYS   for each table its two hashes, of even and of odd generations; then a sorted set for each sliding log
--- ARGV   1  '>I1I4I2I2' mode (0 decide, 1 sweep), number of shards, number of tables, number of logs
+-- ARGV   1  '>I1I4I2I2' mode (0 decide, 1 sweep, 2 decide with resets), number of shards, number of tables, number of logs
 --        2  for each table, those without fields last, '>I7I2I2I2': length of a generation, shard, number of fields, how many of
 --           them, the first, belong to limits with a name, whose state may lie in another table of the same shard if the limit's
 --           numbers were other ones before
@@ -13,26 +13,46 @@
 --        4  for each request '>I1I2' verb (1 take, 2 check, 3 refund, 4 reset) and number of charges, and for each charge
 --           '>I2I2I7I7': field or, past the last field, log; limit; cost; for a refund the instant at which it was taken, or 0
 --        5  the fields, table by table
--- Reply  { now, one byte '1' or '0' for each request, then for each charge of a take or check, in order: its state after the request
---          was decided, '' if never used; of a sliding log '>I7I7I7' tokens left, time to retry, time to reset }
+-- Reply  { now, one byte '1' or '0' for each request, then for each charge of a take, check or refund, in order: its state after the
+--          request was decided, '' if never used; of a sliding log '>I7I7I7' tokens left, time to retry, time to reset }
 --        For a sweep { now, number of hashes freed }.
 -- A state is '>I7I6I4I5' or, with numbers that do not fit, '>I7I6I7I7': instant of the last write, life, A, B as in algorithm.State.
 --
--- Every function and table that is made here is made anew for each call, and costs as much as the arithmetic of a decision. So what a
--- plain take does not need is made inside the function that first needs it.
+-- Every function and table that is made here is made anew for each call, and a function costs more the more locals it refers to. So what
+-- every call needs stands in line, and what few need is made where they need it.
 
-local call, pack, read = redis.call, struct.pack, struct.unpack
-local floor, min, max = math.floor, math.min, math.max
+local call, pack, read, floor = redis.call, struct.pack, struct.unpack, math.floor
 
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local mode, shards, ntables, nlogs = read('>I1I4I2I2', ARGV[1])
+
+-- Returns floor(x * y / z) and the remainder, for x below 2^52, y and z below 2^48, exactly.
+local function muldiv(x, y, z)
+  local product = x * y
+  if product < 4503599627370496 then
+    local q = floor(product / z)
+    return q, product - q * z
+  end
+  local q, r, unit = 0, 0, 281474976710656 -- 16^12: long multiplication and division by digits of x to the base 16
+  while unit >= 1 do
+    local digit = floor(x / unit)
+    x, unit = x - digit * unit, unit / 16
+    local part = r * 16 + digit * y
+    local d = floor(part / z)
+    r = part - d * z
+    if r < 0 then d, r = d - 1, r + z elseif r >= z then d, r = d + 1, r - z end
+    q = q * 16 + d
+  end
+  return q, r
+end
 
 -- Tables. Each keeps the fields of one shard whose limits live about equally long, in two hashes. A generation is a stretch of time; what
 -- is written in one goes to the hash of its parity. The field '#' of a hash is its label: 'c' for the generation under way or 'p' for
 -- the one before, the generation's number, the number of shards. What has any other label is older than a generation.
 
 local tables, fields, rest = {}, 0, 1
+
 -- Reads the next table of ARGV[2], which rest points to.
 local function nextTable()
   local t = #tables + 1
@@ -42,23 +62,69 @@ local function nextTable()
     even = KEYS[2 * t - 1], odd = KEYS[2 * t], -- its hashes
     length = length, shard = shard,
     base = fields, count = count, named = named, -- its fields are those after base
-    current = false, former = false,         -- the hash of the generation under way and of the one before, once known
-    hasCurrent = false, hasFormer = false,   -- whether they hold what these names say
-    generation = false, begun = false,       -- the generation under way; whether both labels say so already
+    generation = false,                      -- the one under way
+    current = false, former = false,         -- the hashes of the generation under way and of the one before
+    begun = false,                           -- whether both labels say so already
+    fresh = false,                           -- whether the first hash that was read turned out to be the current one
+    missing = false,                         -- the fields that the hash of the generation under way does not hold
     writes = false,                          -- what is to be written, as arguments of HSET
   }
   fields = fields + count
   return count
 end
-while #tables < ntables and nextTable() > 0 do end
 
-local otherwise -- the number of shards of a store that is configured otherwise
+-- Sees to it that neither hash can stay for ever: they go some time after all in them has stopped to matter, so that the sweep can free
+-- them first.
+local function expire(T)
+  local ttl = math.ceil(((T.generation + 2) * T.length - now + math.max(T.length, 600000000)) / 1000)
+  call('PEXPIRE', T.current, ttl)
+  call('PEXPIRE', T.former, ttl)
+end
 
--- The part that few calls need: what to do at the edges of generations, when clocks step, and for limits whose numbers have changed.
-local settle, begin, fetch, search
-local function needTables()
-  if settle then return end
+-- States: what each field holds, by the number of the field. at is false or nil for one never used.
+
+local at, life, a, b = { false }, { 0 }, { 0 }, { 0 }
+local packed = { false } -- the state as it is stored, where that is known
+local found              -- the other table that it was found in
+
+-- Reads all fields: one HMGET a table where they are all in the hash of the generation under way.
+
+local rare = mode > 0 -- whether there is more to do than that
+while #tables < ntables and nextTable() > 0 do
+  local T = tables[#tables]
+  local gen = floor(now / T.length)
+  local here, there = T.even, T.odd
+  if gen % 2 == 1 then here, there = there, here end
+  local base, n = T.base, T.count
+  local values = call('HMGET', here, '#', unpack(ARGV, base + 5, base + n + 4))
+  if values[1] == 'c' .. gen .. '/' .. shards then
+    T.generation, T.current, T.former, T.begun, T.fresh = gen, here, there, true, true
+  else
+    values = {}
+  end
+  for j = 1, n do
+    local i, value = base + j, values[j + 1]
+    local size = value and #value
+    if size == 22 then
+      at[i], life[i], a[i], b[i] = read('>I7I6I4I5', value)
+      packed[i] = value
+    elseif size == 27 then
+      at[i], life[i], a[i], b[i] = read('>I7I6I7I7', value)
+      packed[i] = value
+    else
+      rare = true
+      T.missing = T.missing or {}
+      T.missing[#T.missing + 1] = i
+    end
+  end
+end
+
+-- The part that few calls need: keys that are new or not seen in this generation, the edges of generations, clocks that step, limits
+-- whose numbers have changed.
+local begin
+if rare then
   while #tables < ntables do nextTable() end
+  local otherwise -- the number of shards of a store that is configured otherwise
 
   local function generationOf(label, parity)
     if not label then return -1 end
@@ -72,11 +138,11 @@ local function needTables()
   -- Works out which hash is which from the two labels. Time may have stepped back: then a label is ahead of the clock, and its
   -- generation goes on. What is ahead by more than two is brought back to the next one or the one after, of the same parity, so that
   -- all of it can still be read for at least the length of a generation.
-  settle = function(T)
+  local function settle(T)
     local evenLabel, oddLabel = call('HGET', T.even, '#'), call('HGET', T.odd, '#')
     local gen = floor(now / T.length)
     local even, odd = generationOf(evenLabel, 0), generationOf(oddLabel, 1)
-    local top, shift = max(even, odd), 0
+    local top, shift = math.max(even, odd), 0
     if top > gen + 2 then shift = top - gen - 2 + (top - gen) % 2 end
     if top > gen then gen = top - shift end
     local mine, other = even, odd
@@ -87,150 +153,97 @@ local function needTables()
     end
     T.generation = gen
     T.hasCurrent, T.hasFormer = mine - shift == gen, other - shift == gen - 1
+    T.ahead = shift > 0
+    T.over = (evenLabel or oddLabel) and not (T.hasCurrent and T.hasFormer)
     local label = 'c' .. gen .. '/' .. shards
     T.begun = shift == 0 and T.hasCurrent and T.hasFormer and (evenLabel == label or oddLabel == label)
   end
 
-  -- Labels both hashes for the generation under way, frees what is older, and sees to it that neither can stay for ever: they go some
-  -- time after all in them has stopped to matter, so that the sweep can free them first.
+  -- Labels both hashes for the generation under way and frees what is older.
   begin = function(T)
     if not T.hasCurrent then call('UNLINK', T.current) end
     if not T.hasFormer then call('UNLINK', T.former) end
     call('HSET', T.current, '#', 'c' .. T.generation .. '/' .. shards)
     call('HSET', T.former, '#', 'p' .. (T.generation - 1) .. '/' .. shards)
-    local ttl = math.ceil(((T.generation + 2) * T.length - now + max(T.length, 600000000)) / 1000)
-    call('PEXPIRE', T.current, ttl)
-    call('PEXPIRE', T.former, ttl)
   end
-end
 
-if mode == 1 then
-  needTables()
-  local freed = 0
-  for t = 1, ntables do settle(tables[t]) end
-  if otherwise then return redis.error_reply('HEADGATE ' .. otherwise) end
-  for t = 1, ntables do
-    local T = tables[t]
-    if not T.hasCurrent then freed = freed + call('UNLINK', T.current) end
-    if not T.hasFormer then freed = freed + call('UNLINK', T.former) end
-    if T.hasCurrent and call('PTTL', T.current) == -1 or T.hasFormer and call('PTTL', T.former) == -1 then begin(T) end
+  if mode == 1 then
+    local freed = 0
+    for t = 1, ntables do settle(tables[t]) end
+    if otherwise then return redis.error_reply('HEADGATE ' .. otherwise) end
+    for t = 1, ntables do
+      local T = tables[t]
+      if not T.hasCurrent then freed = freed + call('UNLINK', T.current) end
+      if not T.hasFormer then freed = freed + call('UNLINK', T.former) end
+      if T.ahead or T.hasCurrent and call('PTTL', T.current) == -1 or T.hasFormer and call('PTTL', T.former) == -1 then
+        begin(T)
+        expire(T)
+      end
+    end
+    return { now, freed }
   end
-  return { now, freed }
-end
 
--- States: what each field holds, by the number of the field. at is nil for one never used.
-
-local at, life, a, b = {}, {}, {}, {}
-local packed = {}          -- the state as it is stored, where that is known
-local dirty, changed = {}, {} -- whether it must be written; those that must, in order
-local found                -- the other table that it was found in
-
-local function set(i, value)
-  if #value == 22 then
-    at[i], life[i], a[i], b[i] = read('>I7I6I4I5', value)
-  elseif #value == 27 then
-    at[i], life[i], a[i], b[i] = read('>I7I6I7I7', value)
-  else
-    return
-  end
-  packed[i] = value
-end
-
-local function stored(i)
-  local value = packed[i]
-  if value then return value end
-  if not at[i] then return '' end
-  if a[i] < 4294967296 and b[i] < 1099511627776 then
-    value = pack('>I7I6I4I5', at[i], life[i], a[i], b[i])
-  else
-    value = pack('>I7I6I7I7', at[i], life[i], a[i], b[i])
-  end
-  packed[i] = value
-  return value
-end
-
-local function touch(i)
-  packed[i] = nil
-  if not dirty[i] then
-    dirty[i] = true
-    changed[#changed + 1] = i
-  end
-end
-
--- Reads all fields of a table: one HMGET where they are all in the hash of the generation under way.
-local function load(T)
-  local gen = floor(now / T.length)
-  local here, there = T.even, T.odd
-  if gen % 2 == 1 then here, there = there, here end
-  local base, n = T.base, T.count
-  local values = call('HMGET', here, '#', unpack(ARGV, base + 5, base + n + 4))
-  local missing
-  if values[1] == 'c' .. gen .. '/' .. shards then
-    T.generation, T.current, T.former, T.hasCurrent, T.begun = gen, here, there, true, true
-    for j = 1, n do
-      local value = values[j + 1]
-      if value then
-        set(base + j, value)
+  -- Reads those of the fields numbered in list that a hash holds. Returns the others.
+  local function fetch(hash, list)
+    local names, others = {}, {}
+    for j = 1, #list do names[j] = ARGV[4 + list[j]] end
+    local values = call('HMGET', hash, unpack(names))
+    for j = 1, #list do
+      local i, value = list[j], values[j]
+      local size = value and #value
+      if size == 22 then
+        at[i], life[i], a[i], b[i] = read('>I7I6I4I5', value)
+        packed[i] = value
+      elseif size == 27 then
+        at[i], life[i], a[i], b[i] = read('>I7I6I7I7', value)
+        packed[i] = value
       else
-        missing = missing or {}
-        missing[#missing + 1] = base + j
+        others[#others + 1] = i
       end
     end
-    if not missing then return end
-  else
-    missing = {}
-    for j = 1, n do missing[j] = base + j end
+    return others
   end
-  needTables()
-  if not fetch then
-    -- Sets those of the fields numbered in list that a hash holds. Returns the others.
-    fetch = function(hash, list)
-      local names, rest = {}, {}
-      for j = 1, #list do names[j] = ARGV[4 + list[j]] end
-      local got = call('HMGET', hash, unpack(names))
-      for j = 1, #list do
-        if got[j] then set(list[j], got[j]) else rest[#rest + 1] = list[j] end
-      end
-      return rest
-    end
-    -- Looks for what is missing in the other tables of the shard.
-    search = function(T, list)
-      found = found or {}
-      for u = 1, ntables do
-        local U = tables[u]
-        if U ~= T and U.shard == T.shard and #list > 0 then
-          settle(U)
-          local rest = list
-          if U.hasCurrent then rest = fetch(U.current, rest) end
-          if U.hasFormer and #rest > 0 then rest = fetch(U.former, rest) end
-          for j = 1, #list do
-            if at[list[j]] then found[list[j]] = U end
-          end
-          list = rest
-        end
-      end
-    end
-  end
-  if T.begun then
-    T.hasFormer = call('HGET', there, '#') == 'p' .. (gen - 1) .. '/' .. shards
-  else
-    settle(T)
-    if T.hasCurrent then missing = fetch(T.current, missing) end
-  end
-  if T.hasFormer and #missing > 0 then missing = fetch(T.former, missing) end
-  if T.named > 0 and #missing > 0 then
-    local sought = {}
-    for j = 1, #missing do
-      if missing[j] <= base + T.named then sought[#sought + 1] = missing[j] end
-    end
-    search(T, sought)
-  end
-end
 
-for t = 1, #tables do
-  if tables[t].count > 0 then load(tables[t]) end
+  -- Looks for what is missing in the other tables of the shard.
+  local function search(T, list)
+    found = found or {}
+    for u = 1, ntables do
+      local U = tables[u]
+      if U ~= T and U.shard == T.shard and #list > 0 then
+        settle(U)
+        local others = list
+        if U.hasCurrent then others = fetch(U.current, others) end
+        if U.hasFormer and #others > 0 then others = fetch(U.former, others) end
+        for j = 1, #list do
+          if at[list[j]] then found[list[j]] = U end
+        end
+        list = others
+      end
+    end
+  end
+
+  for t = 1, #tables do
+    local T = tables[t]
+    local missing = T.missing
+    if missing then
+      if T.fresh then -- the hash was the right one, and only the other may hold them
+        T.hasCurrent, T.hasFormer = true, call('HGET', T.former, '#') == 'p' .. (T.generation - 1) .. '/' .. shards
+      else
+        settle(T)
+        if T.hasCurrent then missing = fetch(T.current, missing) end
+      end
+      if T.hasFormer and #missing > 0 then missing = fetch(T.former, missing) end
+      if T.named > 0 and #missing > 0 then
+        local sought = {}
+        for j = 1, #missing do
+          if missing[j] <= T.base + T.named then sought[#sought + 1] = missing[j] end
+        end
+        if #sought > 0 then search(T, sought) end
+      end
+    end
+  end
+  if otherwise then return redis.error_reply('HEADGATE ' .. otherwise) end
 end
-if otherwise then return redis.error_reply('HEADGATE ' .. otherwise) end
 
 local limits = {}
 do
@@ -289,7 +302,7 @@ if nlogs > 0 then
   alive = function(j, period, write)
     local log = logs[j]
     if not log.newest then return now, 0 end
-    local offset = max(log.offset, log.newest - now)
+    local offset = math.max(log.offset, log.newest - now)
     local t, used = now + offset, 0
     if t < log.newest + log.period then
       used = log.sum
@@ -313,7 +326,7 @@ if nlogs > 0 then
   local function expiry(log, period, t, tokens)
     local skip = 0
     while true do
-      local some = call('ZRANGEBYSCORE', log.key, string.format('(%.0f', max(t - period, 0)), '+inf', 'LIMIT', skip, min(tokens, 500))
+      local some = call('ZRANGEBYSCORE', log.key, string.format('(%.0f', math.max(t - period, 0)), '+inf', 'LIMIT', skip, math.min(tokens, 500))
       for k = 1, #some do
         local entry, _, n = read('>I7I4I4', some[k])
         tokens = tokens - n
@@ -337,10 +350,10 @@ if nlogs > 0 then
   -- Returns the log's part of the reply for a request that charges it nothing.
   logState = function(j, L, t, used, cost)
     local log, retry, reset = logs[j], 0, 0
-    if used > 0 then reset = log.newest + min(L.period, log.period) - t end
+    if used > 0 then reset = log.newest + math.min(L.period, log.period) - t end
     local lack = used + cost - L.tokens
-    if cost > 0 and lack > 0 and cost <= L.tokens then retry = min(reset, expiry(log, L.period, t, lack)) end
-    return pack('>I7I7I7', max(0, L.tokens - used), retry, reset)
+    if cost > 0 and lack > 0 and cost <= L.tokens then retry = math.min(reset, expiry(log, L.period, t, lack)) end
+    return pack('>I7I7I7', math.max(0, L.tokens - used), retry, reset)
   end
 
   refundLog = function(j, period, tokens, taken)
@@ -357,7 +370,7 @@ if nlogs > 0 then
       if #some == 0 then break end
       for k = 1, #some do
         local entry, number, n = read('>I7I4I4', some[k])
-        local back = min(tokens, n)
+        local back = math.min(tokens, n)
         if back > 0 then
           call('ZREM', log.key, some[k])
           if back < n then call('ZADD', log.key, entry, pack('>I7I4I4', entry, number, n - back)) end
@@ -380,186 +393,161 @@ if nlogs > 0 then
   end
 end
 
--- Returns floor(x * y / z) and the remainder, for x below 2^52, y and z below 2^48, exactly.
-local function muldiv(x, y, z)
-  local product = x * y
-  if product < 4503599627370496 then
-    local q = floor(product / z)
-    return q, product - q * z
-  end
-  local q, r, unit = 0, 0, 281474976710656 -- 16^12: long multiplication and division by digits of x to the base 16
-  while unit >= 1 do
-    local digit = floor(x / unit)
-    x, unit = x - digit * unit, unit / 16
-    local part = r * 16 + digit * y
-    local d = floor(part / z)
-    r = part - d * z
-    if r < 0 then d, r = d - 1, r + z elseif r >= z then d, r = d + 1, r - z end
-    q = q * 16 + d
-  end
-  return q, r
-end
+-- Requests. What is in use of a field at now, under the charge's limit, is: of a bucket, x tokens and a part of one, y/period; of a window,
+-- x tokens, and y is its end; of a sliding window, x tokens granted in the window under way and y in the one before.
 
--- Returns what field i holds at now under limit L. Of a bucket: the tokens in use, whole and the part of one. Of a window: the tokens
--- granted in it, and its end. Of a sliding window: those granted in the window under way and in the one before. With write a state
--- from the future, which was written before time stepped back, is moved to now.
-local function inUse(i, L, write)
-  local kind, period, s = L.kind, L.period, at[i]
-  local lived = 0
-  if s then
-    lived = life[i]
-    if lived > L.life then lived = L.life end
-    if now < s then
-      s = now
-      if write then
-        at[i] = now
-        touch(i)
-      end
-    end
-    if now - s >= lived then s = nil end -- as if never used
-  end
-  if kind == 0 then
-    if not s then return 0, 0 end
-    local whole, part = a[i], b[i]
-    if part >= period then part = period - 1 end
-    if whole >= L.capacity then whole, part = L.capacity, 0 end
-    local q, r = muldiv(L.tokens, now - s, period)
-    whole, part = whole - q, part - r
-    if part < 0 then whole, part = whole - 1, part + period end
-    if whole < 0 then return 0, 0 end
-    return whole, part
-  elseif kind == 1 then
-    if not s or a[i] == 0 then return 0, now + period end
-    return a[i], s + lived
-  end
-  local index = floor(now / period)
-  if kind == 2 then
-    if not s or floor(s / period) ~= index then return 0, (index + 1) * period end
-    return a[i], (index + 1) * period
-  end
-  local cur, prev = 0, 0
-  if s then
-    local windows = index - floor(s / period)
-    if windows == 0 then cur, prev = a[i], b[i] elseif windows == 1 then prev = a[i] end
-    if cur > L.tokens then cur, prev = 0, L.tokens end
-    if prev > L.tokens then prev = L.tokens end
-  end
-  return cur, prev
-end
-
-local function write(i, newA, newB, newLife)
-  at[i], life[i], a[i], b[i] = now, newLife, newA, newB
-  touch(i)
-end
-
--- Says whether field i has room for cost tokens, and what it would hold then: A, B and life.
-local function room(i, L, cost)
-  local x, y = inUse(i, L, cost > 0)
-  local kind, period = L.kind, L.period
-  if kind == 0 then
-    local used = x + cost
-    if y > 0 then return used + 1 <= L.capacity, used, y, L.life end
-    return used <= L.capacity, used, y, L.life
-  elseif kind == 3 then
-    local elapsed = now - floor(now / period) * period
-    local weight, rest = muldiv(y, period - elapsed, period)
-    if rest > 0 then weight = weight + 1 end
-    return cost == 0 or x + weight + cost <= L.tokens, x + cost, y, L.life - elapsed
-  end
-  return cost == 0 or x + cost <= L.tokens, x + cost, 0, y - now
-end
-
-local refund
-local function needRefund()
-  refund = function(i, L, amount, taken)
-    if not at[i] then return end
-    local x, y = inUse(i, L, true)
-    local kind, period = L.kind, L.period
-    if now - at[i] >= min(life[i], L.life) then return end
-    if kind == 0 then
-      x = x - amount
-      if x < 0 then x, y = 0, 0 end
-      return write(i, x, y, L.life)
-    elseif kind == 1 then
-      if a[i] == 0 or taken > 0 and taken < y - period then return end
-      return write(i, max(0, x - amount), 0, y - now)
-    end
-    local index, when = floor(now / period), floor(taken / period)
-    if kind == 2 then
-      if floor(at[i] / period) ~= index or taken > 0 and when ~= index then return end
-      return write(i, max(0, x - amount), 0, y - now)
-    end
-    if taken == 0 or when == index then
-      x = max(0, x - amount)
-    elseif when == index - 1 then
-      y = max(0, y - amount)
-    end
-    write(i, x, y, L.life - (now - index * period))
-  end
-end
-
--- Requests.
-
-local reply, verdicts = { now, '' }, {}
-local charge, pending = {}, {} -- of the request in hand: four and three numbers for each charge
-
-local function take(n, commit)
-  local all = true
-  for c = 1, n do
-    local i, L, cost = charge[4 * c - 3], charge[4 * c - 2], charge[4 * c - 1]
-    local ok
-    if i <= fields then
-      ok, pending[3 * c - 2], pending[3 * c - 1], pending[3 * c] = room(i, L, cost)
-    else
-      local t, used = alive(i - fields, L.period, cost > 0)
-      pending[3 * c - 2], pending[3 * c - 1] = t, used
-      ok = cost == 0 or used + cost <= L.tokens
-    end
-    all = all and ok
-  end
-  for c = 1, n do
-    local i, L, cost = charge[4 * c - 3], charge[4 * c - 2], charge[4 * c - 1]
-    local charged = all and commit and cost > 0
-    local x, y = pending[3 * c - 2], pending[3 * c - 1]
-    if i <= fields then
-      if charged then write(i, x, y, pending[3 * c]) end
-      reply[#reply + 1] = stored(i)
-    else
-      reply[#reply + 1] = (charged and grantLog or logState)(i - fields, L, x, y, cost)
-    end
-  end
-  return all
-end
+local reply, verdicts = { now, '', '' }, { '1' }
+local charge = { 0, 0, 0, 0, 0, 0 }  -- of the request in hand, six for each charge: field, limit, cost; A, B and life to be kept
+local dirty, changed = { false }, { 0 } -- whether a field must be written; those that must, in order
+local nreply, nrequests, nchanged = 2, 0, 0
 
 local program, pos = ARGV[4], 1
 while pos <= #program do
   local verb, n
   verb, n, pos = read('>I1I2', program, pos)
-  for k = 1, 4 * n, 4 do
-    local l
-    charge[k], l, charge[k + 2], charge[k + 3], pos = read('>I2I2I7I7', program, pos)
-    charge[k + 1] = limits[l]
-  end
-  local ok = true
-  if verb <= 2 then
-    ok = take(n, verb == 1)
-  else
-    for k = 1, 4 * n, 4 do
-      local i, L, cost, taken = charge[k], charge[k + 1], charge[k + 2], charge[k + 3]
-      if verb == 4 and i > fields then
-        forget(i - fields)
+  local all = true
+
+  for c = 1, 6 * n, 6 do
+    local i, l, cost, taken
+    i, l, cost, taken, pos = read('>I2I2I7I7', program, pos)
+    local L = limits[l]
+    local kind, period = L.kind, L.period
+    local x, y, kept = 0, 0, false
+    if i > fields then
+      if verb <= 2 then
+        x, y = alive(i - fields, period, cost > 0)
+        if cost > 0 and y + cost > L.tokens then all = false end
+      elseif verb == 3 and cost > 0 then
+        refundLog(i - fields, period, cost, taken)
       elseif verb == 4 then
-        at[i] = nil
-        touch(i)
-      elseif cost > 0 and i > fields then
-        refundLog(i - fields, L.period, cost, taken)
-      elseif cost > 0 then
-        if not refund then needRefund() end
-        refund(i, L, cost, taken)
+        forget(i - fields)
+      end
+    elseif verb == 4 then
+      at[i], packed[i] = false, false
+      if not dirty[i] then
+        nchanged = nchanged + 1
+        dirty[i], changed[nchanged] = true, i
+      end
+    else
+      -- s is the instant from which the state has aged, or false where it is as if never used.
+      local s, lived = at[i], 0
+      if s then
+        lived = life[i]
+        if lived > L.life then lived = L.life end
+        if now < s then -- it was written before time stepped back, and ages on from now
+          s = now
+          if cost > 0 then
+            at[i], packed[i] = now, false
+            if not dirty[i] then
+              nchanged = nchanged + 1
+              dirty[i], changed[nchanged] = true, i
+            end
+          end
+        end
+        if now - s >= lived then s = false end
+      end
+
+      if kind == 0 then
+        if s then
+          x, y = a[i], b[i]
+          if y >= period then y = period - 1 end
+          if x >= L.capacity then x, y = L.capacity, 0 end
+          local q, r = muldiv(L.tokens, now - s, period)
+          x, y = x - q, y - r
+          if y < 0 then x, y = x - 1, y + period end
+          if x < 0 then x, y = 0, 0 end
+        end
+        if verb == 3 then
+          x, kept = x - cost, s and L.life
+          if x < 0 then x, y = 0, 0 end
+        else
+          x, kept = x + cost, L.life
+          if x > L.capacity or x == L.capacity and y > 0 and cost > 0 then all = false end
+        end
+      elseif kind == 1 then
+        y = now + period
+        if s and a[i] > 0 then x, y = a[i], s + lived end
+        kept = y - now
+        if verb == 3 then
+          if x == 0 or taken > 0 and taken < y - period then kept = false end
+          x = math.max(0, x - cost)
+        else
+          x = x + cost
+          if cost > 0 and x > L.tokens then all = false end
+        end
+        y = 0
+      elseif kind == 2 then
+        local index = floor(now / period)
+        local same = s and floor(s / period) == index
+        if same then x = a[i] end
+        kept = (index + 1) * period - now
+        if verb == 3 then
+          if not same or taken > 0 and floor(taken / period) ~= index then kept = false end
+          x = math.max(0, x - cost)
+        else
+          x = x + cost
+          if cost > 0 and x > L.tokens then all = false end
+        end
+      else
+        local index = floor(now / period)
+        local elapsed = now - index * period
+        if s then
+          local windows = index - floor(s / period)
+          if windows == 0 then x, y = a[i], b[i] elseif windows == 1 then y = a[i] end
+          if y > L.tokens then y = math.max(0, L.tokens - 1) end
+        end
+        kept = L.life - elapsed
+        if verb == 3 then
+          local when = floor(taken / period)
+          if taken == 0 or when == index then
+            x = math.max(0, x - cost)
+          elseif when == index - 1 then
+            y = math.max(0, y - cost)
+          end
+          kept = s and kept
+        else
+          local weight, part = muldiv(y, period - elapsed, period)
+          if part > 0 then weight = weight + 1 end
+          x = x + cost
+          if cost > 0 and x + weight > L.tokens then all = false end
+        end
       end
     end
+    charge[c], charge[c + 1], charge[c + 2], charge[c + 3], charge[c + 4], charge[c + 5] = i, L, cost, x, y, kept
   end
-  verdicts[#verdicts + 1] = ok and '1' or '0'
+
+  for c = 1, 6 * n, 6 do
+    local i, cost = charge[c], charge[c + 2]
+    local charged = cost > 0 and (verb == 1 and all or verb == 3)
+    local value = ''
+    if i <= fields then
+      if charged and charge[c + 5] then
+        at[i], life[i], a[i], b[i], packed[i] = now, charge[c + 5], charge[c + 3], charge[c + 4], false
+        if not dirty[i] then
+          nchanged = nchanged + 1
+          dirty[i], changed[nchanged] = true, i
+        end
+      end
+      if packed[i] then
+        value = packed[i]
+      elseif at[i] then
+        local A, B = a[i], b[i]
+        value = pack(A < 4294967296 and B < 1099511627776 and '>I7I6I4I5' or '>I7I6I7I7', at[i], life[i], A, B)
+        packed[i] = value
+      end
+    elseif verb <= 2 then
+      value = (charged and grantLog or logState)(i - fields, charge[c + 1], charge[c + 3], charge[c + 4], cost)
+    elseif verb == 3 then
+      local t, used = alive(i - fields, charge[c + 1].period, false)
+      value = logState(i - fields, charge[c + 1], t, used, 0)
+    end
+    if verb <= 3 then
+      nreply = nreply + 1
+      reply[nreply] = value
+    end
+  end
+  nrequests = nrequests + 1
+  verdicts[nrequests] = all and '1' or '0'
 end
 reply[2] = table.concat(verdicts)
 
@@ -568,54 +556,54 @@ reply[2] = table.concat(verdicts)
 
 if nlogs > 0 then saveLogs() end
 
-local function remove(i, T)
-  needTables()
-  for u = 1, ntables do
-    local U = tables[u]
-    local out = found and U == found[i]
-    if not at[i] then out = out or U == T or i <= T.base + T.named and U.shard == T.shard end
-    if out then
-      call('HDEL', U.even, ARGV[4 + i])
-      call('HDEL', U.odd, ARGV[4 + i])
-    end
-  end
-end
-
 local t = 1
-for k = 1, #changed do
+for k = 1, nchanged do
   local i = changed[k]
   local T = tables[t]
   while i <= T.base or i > T.base + T.count do
     t = t % #tables + 1
     T = tables[t]
   end
-  if not at[i] or found and found[i] then remove(i, T) end
+  local other = found and found[i]
+  if other or not at[i] then
+    for u = 1, ntables do
+      local U = tables[u]
+      local here = U == T or i <= T.base + T.named and U.shard == T.shard
+      if U == other or here and not at[i] then
+        call('HDEL', U.even, ARGV[4 + i])
+        call('HDEL', U.odd, ARGV[4 + i])
+      end
+    end
+  end
   if at[i] then
     local w = T.writes
-    if not w then
-      w = {}
-      T.writes = w
+    if w then
+      w[#w + 1] = ARGV[4 + i]
+      w[#w + 1] = packed[i]
+    else
+      T.writes = { ARGV[4 + i], packed[i] }
     end
-    w[#w + 1] = ARGV[4 + i]
-    w[#w + 1] = stored(i)
+  end
+end
+if found and nchanged > 0 then -- what is over in a table that was searched goes, lest a clock that steps back bring it to life beside this
+  for u = 1, ntables do
+    local U = tables[u]
+    if U.over and not U.hasCurrent then call('UNLINK', U.current) end
+    if U.over and not U.hasFormer then call('UNLINK', U.former) end
   end
 end
 for u = 1, #tables do
   local T = tables[u]
   local w = T.writes
   if w then
-    if not T.begun then
-      begin(T)
-    elseif call('PTTL', T.current) == -1 then
-      needTables()
-      if not T.hasFormer then settle(T) end
-      begin(T)
-    end
+    local begun = T.begun
+    if not begun then begin(T) end
     if #w <= 4000 then
       call('HSET', T.current, unpack(w))
     else
-      for k = 1, #w, 4000 do call('HSET', T.current, unpack(w, k, min(k + 3999, #w))) end
+      for k = 1, #w, 4000 do call('HSET', T.current, unpack(w, k, math.min(k + 3999, #w))) end
     end
+    if not begun or call('PTTL', T.current) == -1 then expire(T) end
   end
 end
 return reply
