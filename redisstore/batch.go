@@ -29,6 +29,15 @@ type item struct {
 	cost   int64
 }
 
+// A limit is the numbers that a counter is held to, and whether they may change under its name.
+type limit struct {
+	algorithm.Params
+	named bool
+}
+
+// namedLimit marks, in the script's byte for the algorithm, a limit that has a name.
+const namedLimit = 8
+
 // A tableRef names a pair of hashes.
 type tableRef struct{ shard, class int }
 
@@ -67,8 +76,8 @@ type batch struct {
 	tableOf  map[tableRef]int
 	places   map[counter]place
 	logs     []string
-	limits   []algorithm.Params
-	limitOf  map[algorithm.Params]int
+	limits   []limit
+	limitOf  map[limit]int
 	requests []request
 }
 
@@ -79,24 +88,24 @@ type counter struct {
 }
 
 func newBatch(l *layout) *batch {
-	return &batch{layout: l, tableOf: map[tableRef]int{}, places: map[counter]place{}, limitOf: map[algorithm.Params]int{}}
+	return &batch{layout: l, tableOf: map[tableRef]int{}, places: map[counter]place{}, limitOf: map[limit]int{}}
 }
 
 // add appends a request. takenAt matters to refunds: microseconds, 0 = not known.
 func (b *batch) add(verb byte, takenAt int64, items []item) {
 	r := request{verb: verb, takenAt: takenAt, entries: make([]entry, len(items))}
 	for i, it := range items {
-		r.entries[i] = entry{place: b.place(it), limit: b.limit(it.params), cost: min(it.cost, maxCost)}
+		r.entries[i] = entry{place: b.place(it), limit: b.limit(limit{it.params, it.named}), cost: min(it.cost, maxCost)}
 	}
 	b.requests = append(b.requests, r)
 }
 
-func (b *batch) limit(p algorithm.Params) int {
-	i, ok := b.limitOf[p]
+func (b *batch) limit(l limit) int {
+	i, ok := b.limitOf[l]
 	if !ok {
 		i = len(b.limits)
-		b.limits = append(b.limits, p)
-		b.limitOf[p] = i
+		b.limits = append(b.limits, l)
+		b.limitOf[l] = i
 	}
 	return i
 }
@@ -191,7 +200,11 @@ func (b *batch) args(mode byte) []any {
 	}
 	limits := make([]byte, 0, 29*len(b.limits))
 	for _, p := range b.limits {
-		limits = append(limits, byte(p.Kind))
+		kind := byte(p.Kind)
+		if p.named {
+			kind |= namedLimit
+		}
+		limits = append(limits, kind)
 		for _, n := range [...]int64{p.Count, p.Period, p.Capacity, p.Life} {
 			limits = appendUint56(limits, n)
 		}
@@ -271,7 +284,7 @@ func (r reply) verdict(i int, it item, granted bool) (algorithm.Verdict, error) 
 	if it.params.Kind == algorithm.SlidingLog {
 		return logVerdict(raw, it, granted)
 	}
-	state, err := decodeState(raw)
+	state, err := decodeState(raw, it.params)
 	if err != nil {
 		return algorithm.Verdict{}, err
 	}
@@ -286,11 +299,20 @@ func (r reply) verdict(i int, it item, granted bool) (algorithm.Verdict, error) 
 	return v, nil
 }
 
-// decodeState reads a state as the script stores it.
-func decodeState(raw string) (algorithm.State, error) {
+// decodeState reads a state as the script stores it, of a counter held to p.
+func decodeState(raw string, p algorithm.Params) (algorithm.State, error) {
 	switch len(raw) {
 	case 0:
 		return algorithm.State{}, nil
+	case 14:
+		s := algorithm.State{At: bigEndian(raw[:7]), Life: p.Life, A: bigEndian(raw[7:10]), B: bigEndian(raw[10:])}
+		switch p.Kind {
+		case algorithm.FixedWindow:
+			s.Life, s.B = s.B, 0
+		case algorithm.AlignedWindow, algorithm.SlidingWindow:
+			s.Life -= s.At % p.Period
+		}
+		return s, nil
 	case 22:
 		return algorithm.State{At: bigEndian(raw[:7]), Life: bigEndian(raw[7:13]), A: bigEndian(raw[13:17]), B: bigEndian(raw[17:])}, nil
 	case 27:

@@ -16,14 +16,15 @@ import (
 // BenchmarkMemory measures what a key of 13 bytes takes of Redis, by INFO memory: once all keys have been used, when all have been used
 // again in the next generation, when the generation after that has begun, and when all is over and swept. Run it with -benchtime 1x.
 func BenchmarkMemory(b *testing.B) {
-	for _, algorithm := range []headgate.Algorithm{headgate.TokenBucket, headgate.SlidingWindow, headgate.SlidingLog} {
+	for _, limit := range []headgate.Limit{
+		{Count: 100, Period: time.Second},
+		{Name: "burst", Count: 100, Period: time.Second},
+		{Algorithm: headgate.SlidingWindow, Count: 100, Period: time.Second},
+		{Algorithm: headgate.SlidingLog, Count: 100, Period: time.Hour}, // its TTL goes by the clock of the server
+	} {
 		for _, keys := range []int{10_000, 1_000_000} {
-			b.Run(fmt.Sprint(algorithm, "/keys=", keys), func(b *testing.B) {
+			b.Run(fmt.Sprint(limit.Algorithm, limit.Name, "/keys=", keys), func(b *testing.B) {
 				for range b.N {
-					limit := headgate.Limit{Algorithm: algorithm, Count: 100, Period: time.Second}
-					if algorithm == headgate.SlidingLog {
-						limit.Period = time.Hour // its TTL goes by the clock of the server
-					}
 					benchMemory(b, limit, keys)
 				}
 			})

@@ -54,6 +54,28 @@ func TestSweepFreesWhatIsOver(t *testing.T) {
 	}
 }
 
+// TestSweepBringsLabelsBack has the clock step back by a month under hashes that nobody writes to: the next sweep sees to it that they do not
+// stay that long, and nothing is lost.
+func TestSweepBringsLabelsBack(t *testing.T) {
+	client := redistest.Start(t).Client()
+	now := newClock()
+	store := openAt(t, client, "back:", now)
+	c := aWindow(0)
+	take(t, store, c)
+	const month = 30 * 24 * time.Hour
+	now.advance(-month)
+	for _, h := range store.Hashes(c, 0) { // as the clock of the server stepped back with the other
+		client.PExpire(must(t), h, month)
+	}
+	if err := store.Sweep(must(t)); err != nil {
+		t.Fatal(err)
+	}
+	requireLabels(t, client, store.Hashes(c, 0), now.now(), redisstore.Generations()[0])
+	if got := left(t, store, c); got != 6 {
+		t.Errorf("%d left, want 6", got)
+	}
+}
+
 // TestSweepGoesOnPastForeignKey puts a key of another type where one shard's hash would lie: the sweep says so and frees the rest.
 func TestSweepGoesOnPastForeignKey(t *testing.T) {
 	client := redistest.Start(t).Client()

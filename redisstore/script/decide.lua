@@ -9,14 +9,16 @@
 --        2  for each table, those without fields last, '>I7I2I2I2': length of a generation, shard, number of fields, how many of
 --           them, the first, belong to limits with a name, whose state may lie in another table of the same shard if the limit's
 --           numbers were other ones before
---        3  for each limit '>I1I7I7I7I7': algorithm, count, period, capacity, life
+--        3  for each limit '>I1I7I7I7I7': algorithm, plus 8 if it has a name; count, period, capacity, life
 --        4  for each request '>I1I2' verb (1 take, 2 check, 3 refund, 4 reset) and number of charges, and for each charge
 --           '>I2I2I7I7': field or, past the last field, log; limit; cost; for a refund the instant at which it was taken, or 0
 --        5  the fields, table by table
 -- Reply  { now, one byte '1' or '0' for each request, then for each charge of a take, check or refund, in order: its state after the
 --          request was decided, '' if never used; of a sliding log '>I7I7I7' tokens left, time to retry, time to reset }
 --        For a sweep { now, number of hashes freed }.
--- A state is '>I7I6I4I5' or, with numbers that do not fit, '>I7I6I7I7': instant of the last write, life, A, B as in algorithm.State.
+-- A state is '>I7I6I4I5' or, with numbers that do not fit, '>I7I6I7I7': instant of the last write, life, A, B as in algorithm.State. Of a
+-- limit without a name, whose numbers never change, it is '>I7I3I4' if they fit, without the life, which they imply: instant, A, B, or for a
+-- fixed window its life in place of B.
 --
 -- Every function and table that is made here is made anew for each call, and a function costs more the more locals it refers to. So what
 -- every call needs stands in line, and what few need is made where they need it.
@@ -83,9 +85,15 @@ end
 
 -- States: what each field holds, by the number of the field. at is false or nil for one never used.
 
-local at, life, a, b = { false }, { 0 }, { 0 }, { 0 }
+local at, life, a, b = { false }, { 0 }, { 0 }, { 0 } -- life is false where it is implied
 local packed = { false } -- the state as it is stored, where that is known
 local found              -- the other table that it was found in
+
+-- Returns the life of a state written at s, where the limit alone says it: not of a fixed window.
+local function implied(L, s)
+  if L.kind == 0 then return L.life end
+  return L.life - (s - floor(s / L.period) * L.period)
+end
 
 -- Reads all fields: one HMGET a table where they are all in the hash of the generation under way.
 
@@ -105,7 +113,10 @@ while #tables < ntables and nextTable() > 0 do
   for j = 1, n do
     local i, value = base + j, values[j + 1]
     local size = value and #value
-    if size == 22 then
+    if size == 14 then
+      at[i], a[i], b[i] = read('>I7I3I4', value)
+      life[i], packed[i] = false, value
+    elseif size == 22 then
       at[i], life[i], a[i], b[i] = read('>I7I6I4I5', value)
       packed[i] = value
     elseif size == 27 then
@@ -191,7 +202,10 @@ if rare then
     for j = 1, #list do
       local i, value = list[j], values[j]
       local size = value and #value
-      if size == 22 then
+      if size == 14 then
+      at[i], a[i], b[i] = read('>I7I3I4', value)
+      life[i], packed[i] = false, value
+    elseif size == 22 then
         at[i], life[i], a[i], b[i] = read('>I7I6I4I5', value)
         packed[i] = value
       elseif size == 27 then
@@ -251,7 +265,7 @@ do
   for l = 1, #ARGV[3] / 29 do
     local kind, tokens, period, capacity, lives
     kind, tokens, period, capacity, lives, pos = read('>I1I7I7I7I7', ARGV[3], pos)
-    limits[l] = { kind = kind, tokens = tokens, period = period, capacity = capacity, life = lives }
+    limits[l] = { kind = kind % 8, named = kind >= 8, tokens = tokens, period = period, capacity = capacity, life = lives }
   end
 end
 
@@ -432,18 +446,18 @@ while pos <= #program do
       -- s is the instant from which the state has aged, or false where it is as if never used.
       local s, lived = at[i], 0
       if s then
-        lived = life[i]
-        if lived > L.life then lived = L.life end
+        lived = life[i] or kind == 1 and b[i] or implied(L, s)
         if now < s then -- it was written before time stepped back, and ages on from now
           s = now
           if cost > 0 then
-            at[i], packed[i] = now, false
+            at[i], life[i], packed[i] = now, lived, false
             if not dirty[i] then
               nchanged = nchanged + 1
               dirty[i], changed[nchanged] = true, i
             end
           end
         end
+        if lived > L.life then lived = L.life end
         if now - s >= lived then s = false end
       end
 
@@ -531,8 +545,19 @@ while pos <= #program do
       if packed[i] then
         value = packed[i]
       elseif at[i] then
-        local A, B = a[i], b[i]
-        value = pack(A < 4294967296 and B < 1099511627776 and '>I7I6I4I5' or '>I7I6I7I7', at[i], life[i], A, B)
+        local L, A, B, lived = charge[c + 1], a[i], b[i], life[i]
+        if L.kind == 1 then lived, B = lived or B, 0 end
+        local short = lived
+        if L.kind ~= 1 then
+          short = implied(L, at[i])
+          lived = lived or short
+          short = lived == short and B
+        end
+        if not L.named and short and short < 4294967296 and A < 16777216 then
+          value = pack('>I7I3I4', at[i], A, short)
+        else
+          value = pack(A < 4294967296 and B < 1099511627776 and '>I7I6I4I5' or '>I7I6I7I7', at[i], lived, A, B)
+        end
         packed[i] = value
       end
     elseif verb <= 2 then
