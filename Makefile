@@ -43,7 +43,7 @@ lint: ## gofmt, go vet, staticcheck, govulncheck
 	$(STATICCHECK) work
 	bash scripts/vulncheck.sh
 
-deps: ## install what the tests need: redis-server, a C compiler
+deps: ## install what the tests need: redis-server, nginx, caddy, haproxy, a C compiler
 	@bash scripts/deps.sh
 
 clean: ## remove what was built

@@ -44,6 +44,7 @@ var mayImport = map[string][]string{
 	"contrib/otellimit":  {module, "go.opentelemetry.io/otel"},
 	"cmd/headgate":       {anything},
 	"bench":              {anything},
+	"deploy":             {anything},
 	"proof":              {anything},
 	"examples":           {anything},
 }

@@ -29,7 +29,7 @@
 //   - [Limiter.Allow] asks for one token under all of the limiter's limits. Most callers want this.
 //   - [Limiter.AllowN] asks for n tokens, all or none: a request that costs more than others.
 //   - [Limiter.Take] takes keys and limits per call: a plan per tenant, or an organisation, its teams and their users in one decision.
-//   - [Limiter.Wait] blocks until the tokens are there: for calls to others that hold you to a limit.
+//   - [Limiter.Wait] blocks until the tokens are there: for calls to others that hold you to a limit. [Limiter.WaitCharges] does so for keys and limits per call.
 //   - [Limiter.Peek] looks and changes nothing; [Limiter.Refund] gives back; [Limiter.Reset] forgets.
 //
 // # Limits
@@ -45,6 +45,7 @@
 //   - To share a budget between processes, put a redisstore.Store in place of the [Memory]: github.com/headgate/headgate/redisstore, a
 //     module of its own, so that this one depends on nothing.
 //   - To limit an HTTP server, use github.com/headgate/headgate/httplimit.
+//   - To call others who hold you to a limit, use github.com/headgate/headgate/outbound.
 //   - To write a store, implement [Store] and run the suite in github.com/headgate/headgate/storetest.
 //   - To run a gateway without writing Go, see the program in github.com/headgate/headgate/cmd/headgate.
 //

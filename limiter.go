@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/headgate/headgate/internal/line"
 )
 
 // DefaultTimeout bounds a decision where [Config.Timeout] is 0.
@@ -41,7 +43,7 @@ type Limiter struct {
 	local  bool          // store is a Memory: no deadline, no failure
 	backup *Memory       // decides for FailLocal
 	outage outage
-	lines  lines
+	lines  line.Lines
 	lists  sync.Pool // *[]Charge for AllowN under several limits
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -25,22 +24,43 @@ func (l *Limiter) Wait(ctx context.Context, key string, n int64) error {
 	if n == 0 {
 		return nil
 	}
-	if !slices.ContainsFunc(l.limits, func(limit Limit) bool { return n > limit.Capacity() }) { // otherwise no turn is worth waiting for
-		leave, err := l.lines.enter(ctx, key)
-		if err != nil {
-			return err
+	list, err := l.charges(key, n)
+	if err != nil {
+		return err
+	}
+	defer l.release(list)
+	return l.wait(ctx, key, (*list)[0], (*list)[1:])
+}
+
+// WaitCharges is [Limiter.Wait] for charges whose keys and limits are chosen per call, as [Limiter.Take] has them. line is the key in
+// whose line the caller stands: those who name the same one are served in the order of arrival, whatever they ask for. It has that order
+// in common with Wait.
+func (l *Limiter) WaitCharges(ctx context.Context, line string, first Charge, more ...Charge) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return l.wait(ctx, line, first, more)
+}
+
+func (l *Limiter) wait(ctx context.Context, line string, first Charge, more []Charge) error {
+	if !hopeless(first) && !slices.ContainsFunc(more, hopeless) { // otherwise no turn is worth waiting for
+		turn := l.lines.Join(line)
+		defer turn.Leave()
+		select {
+		case <-turn.Up():
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		defer leave()
 	}
 	for {
-		d, err := l.attempt(ctx, key, n)
+		d, err := l.TakeOrGiveBack(ctx, first, more...)
 		switch {
 		case err != nil:
 			return err
 		case d.Allowed:
 			return nil
 		case d.RetryAfter == Never:
-			return fmt.Errorf("%w: %d asked of %v", ErrExceedsCapacity, n, d.Limit)
+			return fmt.Errorf("%w: a cost above the capacity of %v", ErrExceedsCapacity, d.Limit)
 		}
 		if err := sleep(ctx, d.RetryAfter); err != nil {
 			return err
@@ -48,37 +68,44 @@ func (l *Limiter) Wait(ctx context.Context, key string, n int64) error {
 	}
 }
 
-// attempt is AllowN with a known outcome: the end of ctx does not interrupt it, the limiter's own deadline does. What it was granted
-// when ctx has ended it gives back.
-func (l *Limiter) attempt(ctx context.Context, key string, n int64) (Decision, error) {
+// hopeless says whether c will never be granted.
+func hopeless(c Charge) bool { return c.Cost > c.Limit.Capacity() }
+
+// TakeOrGiveBack is [Limiter.Take] for those who may give up while they ask, which leaves nothing behind. The end of ctx does not
+// interrupt the store, whose answer would then be unknown; the limiter's own time-out does. What was granted when ctx has ended is given
+// back, and the error is that of ctx. (With a negative [Config.Timeout] the end of ctx does interrupt, and nobody knows what was charged.)
+func (l *Limiter) TakeOrGiveBack(ctx context.Context, first Charge, more ...Charge) (Decision, error) {
 	asking := ctx
 	if l.bound > 0 {
 		asking = context.WithoutCancel(ctx)
 	}
-	d, err := l.AllowN(asking, key, n)
+	d, err := l.Take(asking, first, more...)
 	if ctx.Err() == nil || err != nil {
 		return d, err
 	}
 	if d.Allowed {
-		if err := l.giveBack(context.WithoutCancel(ctx), d, key, n); err != nil {
+		if err := l.GiveBack(context.WithoutCancel(ctx), d, first, more...); err != nil {
 			return d, errors.Join(ctx.Err(), err)
 		}
 	}
 	return d, ctx.Err()
 }
 
-// giveBack undoes the AllowN that was granted with d, where it was charged.
-func (l *Limiter) giveBack(ctx context.Context, d Decision, key string, n int64) error {
+// GiveBack undoes the Take that was granted with d, where it was charged: in the store, into the windows of that instant and no others,
+// or in process. The charges are those of the Take. A d that was not allowed, or that nobody decided, gives nothing back. Errors are
+// those of [Limiter.Refund].
+func (l *Limiter) GiveBack(ctx context.Context, d Decision, first Charge, more ...Charge) error {
+	if !d.Allowed {
+		return nil
+	}
 	switch d.Source {
 	case FromStore:
-		return l.Refund(WithTakenAt(ctx, d.At), key, n)
+		return storeError("refund", l.store.Refund(WithTakenAt(ctx, d.At), first, more...))
 	case FromLocal:
-		list, err := l.charges(key, n)
-		if err != nil {
+		if err := CheckCharges(first, more); err != nil {
 			return err
 		}
-		defer l.release(list)
-		l.refundLocal((*list)[0], (*list)[1:])
+		l.refundLocal(first, more)
 	}
 	return nil
 }
@@ -97,67 +124,5 @@ func sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	}
-}
-
-// lines are the queues of those who wait, one for each key that anybody waits for.
-type lines struct {
-	mu     sync.Mutex
-	byKey  map[string]*line
-	unused *line // one kept for reuse
-}
-
-// A line is a queue: its head is the one whose turn it is.
-type line struct {
-	turns []chan struct{} // closed when it is that waiter's turn; the head's is
-}
-
-// enter queues the caller for key and returns when it is its turn. leave must be called when done.
-func (q *lines) enter(ctx context.Context, key string) (leave func(), err error) {
-	turn := make(chan struct{})
-	q.mu.Lock()
-	if q.byKey == nil {
-		q.byKey = make(map[string]*line)
-	}
-	l := q.byKey[key]
-	if l == nil {
-		if l, q.unused = q.unused, nil; l == nil {
-			l = new(line)
-		}
-		q.byKey[key] = l
-	}
-	l.turns = append(l.turns, turn)
-	if len(l.turns) == 1 {
-		close(turn)
-	}
-	q.mu.Unlock()
-
-	leave = func() { q.leave(key, l, turn) }
-	select {
-	case <-turn:
-		return leave, nil
-	case <-ctx.Done():
-		leave()
-		return nil, ctx.Err()
-	}
-}
-
-// leave takes turn out of the line, wherever it stands, and lets a new head have its turn.
-func (q *lines) leave(key string, l *line, turn chan struct{}) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for i := range l.turns {
-		if l.turns[i] != turn {
-			continue
-		}
-		l.turns = append(l.turns[:i], l.turns[i+1:]...)
-		if i == 0 && len(l.turns) > 0 {
-			close(l.turns[0])
-		}
-		break
-	}
-	if len(l.turns) == 0 {
-		delete(q.byKey, key)
-		q.unused = l
 	}
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need and this system lacks: redis-server, nginx and caddy for the forward-auth tests, and a C compiler for the
+# Installs what the tests need and this system lacks: redis-server, nginx, caddy and haproxy for the forward-auth tests, and a C compiler for the
 # race detector. Given the name of a program, it sees to that one instead.
 set -euo pipefail
 
@@ -15,6 +15,7 @@ case ${1:-} in
 	need "$compiler" gcc libc6-dev
 	need nginx nginx-light
 	need caddy caddy
+	need haproxy haproxy
 	;;
 qemu-i386) need qemu-i386 qemu-user ;;
 *)

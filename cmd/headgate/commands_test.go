@@ -195,7 +195,7 @@ func TestTakeWithoutStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, stdout, stderr := run(t, "take", "--redis", "redis://"+addr, "--key", "k", "--limit", "1/s")
-	if code != 3 || stdout != "" || strings.Count(stderr, "\n") != 1 {
+	if code != 3 || stdout != "" || strings.Count(stderr, "\n") != 1 || strings.Count(stderr, "headgate: ") != 1 {
 		t.Errorf("%d %q %q, want 3 and one line", code, stdout, stderr)
 	}
 }

@@ -111,12 +111,12 @@ func serve(t *testing.T, args ...string) *process {
 	go p.follow(stdout, first)
 	select {
 	case line := <-first:
-		_, rest, _ := strings.Cut(line, "http://")
+		before, rest, _ := strings.Cut(line, "://")
 		host, _, ok := strings.Cut(rest, " ")
 		if !ok {
 			t.Fatalf("first line %q names no URL; stderr:\n%s", line, p.stderr())
 		}
-		p.url = "http://" + host
+		p.url = before[strings.LastIndexByte(before, ' ')+1:] + "://" + host
 	case <-time.After(patience):
 		t.Fatal("the gateway does not come up")
 	}
@@ -127,13 +127,47 @@ func serve(t *testing.T, args ...string) *process {
 func (p *process) follow(stdout io.Reader, first chan<- string) {
 	defer close(p.ended)
 	in := bufio.NewReader(stdout)
-	line, _ := in.ReadString('\n') // empty if the process ended, which serve reports
-	first <- line
-	rest, _ := io.ReadAll(in)
-	p.mu.Lock()
-	p.banner = line + string(rest)
-	p.mu.Unlock()
+	for n := 0; ; n++ {
+		line, err := in.ReadString('\n')
+		p.mu.Lock()
+		p.banner += line
+		p.mu.Unlock()
+		if n == 0 {
+			first <- line // empty if the process ended, which serve reports
+		}
+		if err != nil {
+			break
+		}
+	}
 	_ = p.cmd.Wait() // its exit code is in ProcessState
+}
+
+func (p *process) stdout() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.banner
+}
+
+// admin returns the URL of the admin listener, whose address the process tells in its second line.
+func (p *process) admin() string {
+	p.t.Helper()
+	url := ""
+	await(p.t, "the address of the admin listener", func() bool {
+		_, rest, _ := strings.Cut(p.stdout(), "health is at ")
+		url, _, _ = strings.Cut(rest, "/readyz\n")
+		return strings.Contains(rest, "\n")
+	})
+	return url
+}
+
+// await returns once something holds that does so soon.
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
 }
 
 // signal asks the process to end.

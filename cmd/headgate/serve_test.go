@@ -47,8 +47,8 @@ func TestDemo(t *testing.T) {
 	if code := p.wait(); code != 0 {
 		t.Errorf("SIGTERM: exit code %d, want 0", code)
 	}
-	if !strings.Contains(p.banner, "curl -i -H 'X-API-Key: demo-free' "+p.url) || !strings.Contains(p.banner, "demo-pro") {
-		t.Errorf("banner without the lines to try:\n%s", p.banner)
+	if !strings.Contains(p.stdout(), "curl -i -H 'X-API-Key: demo-free' "+p.url) || !strings.Contains(p.stdout(), "demo-pro") {
+		t.Errorf("banner without the lines to try:\n%s", p.stdout())
 	}
 	if strings.Contains(p.stderr(), "demo-free") {
 		t.Errorf("the log names an API key:\n%s", p.stderr())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/alecthomas/kong"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
@@ -53,6 +54,11 @@ func usageError(format string, args ...any) error {
 	return &failure{code: exitUsage, text: fmt.Sprintf(format, args...)}
 }
 
+// wrongConfig is usageError for what a file says.
+func wrongConfig(format string, args ...any) error {
+	return usageError("the configuration is not right\n"+format, args...)
+}
+
 // Run runs the program with args, which do not hold its name, and returns its exit code.
 func Run(args []string, stdout, stderr io.Writer) int {
 	var g grammar
@@ -82,7 +88,7 @@ func report(stderr io.Writer, err error) int {
 	if errors.As(err, &f) {
 		code = f.code
 	}
-	if text := err.Error(); text != "" {
+	if text := strings.TrimPrefix(err.Error(), "headgate: "); text != "" { // the library's errors begin as ours do
 		// What cannot be written cannot be reported either.
 		_, _ = fmt.Fprintf(stderr, "headgate: %s\n", text)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -19,6 +20,8 @@ const (
 
 // demoConfig is the configuration of serve without a file, in the form that a file has.
 const demoConfig = `
+admin: 127.0.0.1:0
+drain: 0s
 plans:
   free: {limits: ["5/s burst 10"]}
   pro:  {limits: ["100/s"]}
@@ -46,12 +49,12 @@ func newDemo(log *slog.Logger) (*demo, error) {
 	}}, nil
 }
 
-// close frees the port of a demo that was never served. A nil demo has none.
+// close frees the port of a demo that was never served.
 func (d *demo) close() error {
-	if d == nil {
-		return nil
+	if err := d.listener.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
 	}
-	return d.listener.Close()
+	return nil
 }
 
 func (d *demo) addr() string { return d.listener.Addr().String() }

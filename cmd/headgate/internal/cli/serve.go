@@ -1,19 +1,11 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
-
-	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/cmd/headgate/internal/config"
-	"github.com/headgate/headgate/cmd/headgate/internal/gateway"
 )
 
 type serveCmd struct {
@@ -29,6 +21,9 @@ func (*serveCmd) Help() string {
 	return `Runs the gateway until it is told to end by Ctrl-C or SIGTERM; then it stops accepting, finishes the requests under way and exits
 with 0. docs/config.md in the repository describes the file; headgate check says what is wrong in one.
 
+When the file changes, and on SIGHUP, it is read again. If all is right in it, it comes into force at once and as a whole, without a
+restart and with all that was used kept; if not, the log says what is wrong and the running configuration stays.
+
 With on_store_error a route says what its callers get while the shared store cannot answer: it need not be up at the start.
 
 Examples:
@@ -43,33 +38,19 @@ func (c *serveCmd) Run(out output) error {
 	if c.Grace < 0 {
 		return usageError("--grace %s, want 0 or more", c.Grace)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	log := c.logger(out)
-	var d *demo
-	cfg, err := c.load(log, &d)
+	hangups, unhang := onHangup()
+	defer unhang()
+	r, err := c.open(c.logger(out))
 	if err != nil {
 		return err
 	}
-	store, closeStore, err := openStore(cfg.Store, log)
-	if err != nil {
-		return errors.Join(err, d.close())
-	}
-	g, err := gateway.New(cfg, gatewayOptions(cfg, store, log))
-	if err != nil {
-		return errors.Join(err, closeStore(), d.close())
-	}
-	s, err := newServer(cfg, g, d, c.Grace, log)
-	if err != nil {
-		return errors.Join(err, closeStore(), d.close())
-	}
-	_, err = fmt.Fprint(out.stdout, banner(cfg, s, d))
+	_, err = fmt.Fprint(out.stdout, r.banner())
 	if err == nil {
-		err = s.run(ctx)
+		err = r.run(ctx, hangups)
 	}
-	g.Close()
-	return errors.Join(err, closeStore())
+	return errors.Join(err, r.close())
 }
 
 func (c *serveCmd) logger(out output) *slog.Logger {
@@ -84,49 +65,24 @@ func (c *serveCmd) logger(out output) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out.stderr, o))
 }
 
-// load returns the file's configuration, or that of a demo, which it makes.
-func (c *serveCmd) load(log *slog.Logger, d **demo) (*config.Config, error) {
-	var cfg *config.Config
-	var err error
-	if c.Config == "" {
-		if *d, err = newDemo(log); err != nil {
-			return nil, err
-		}
-		cfg, err = (*d).config()
-	} else {
-		cfg, err = config.Load(c.Config)
-	}
-	if err != nil {
-		return nil, &failure{code: exitUsage, text: "the configuration is not right\n" + err.Error()}
-	}
-	if c.Listen != "" {
-		if err := config.CheckListen(c.Listen); err != nil {
-			return nil, usageError("--listen: %v, want an address such as 127.0.0.1:8080", err)
-		}
-		cfg.Listen = c.Listen
-	}
-	return cfg, nil
-}
-
-func gatewayOptions(cfg *config.Config, store headgate.Store, log *slog.Logger) gateway.Options {
-	o := gateway.Options{Store: store, Replicas: 1, Log: log}
-	if cfg.Store != nil {
-		o.Timeout, o.Replicas = cfg.Store.Timeout, cfg.Store.Replicas
-	}
-	return o
-}
-
 // banner tells people where the gateway is, and for a demo what to try.
-func banner(cfg *config.Config, s *server, d *demo) string {
+func (r *running) banner() string {
 	var b strings.Builder
+	cfg, s, d := r.config.Load(), r.server, r.demo
 	store := "in memory"
 	if cfg.Store != nil {
 		store = cfg.Store.URL.String()
 	}
 	url := "http://" + s.public.addr()
+	if r.cert != nil {
+		url = "https://" + s.public.addr()
+	}
 	fmt.Fprintf(&b, "headgate listens on %s (store: %s)\n", url, store)
 	if s.admin != nil {
-		fmt.Fprintf(&b, "health is at http://%s/healthz\n", s.admin.addr())
+		fmt.Fprintf(&b, "health is at http://%s/readyz\n", s.admin.addr())
+	}
+	if s.admin != nil {
+		fmt.Fprintf(&b, "metrics are at http://%s/metrics\n", s.admin.addr())
 	}
 	if d == nil {
 		return b.String()

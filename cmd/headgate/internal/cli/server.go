@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -35,29 +36,43 @@ type server struct {
 	public *site
 	admin  *site // nil = none
 	demo   *site // nil = none
-	health *admin.Admin
+	health *admin.Health
+	drain  func() time.Duration // for which requests are still taken once the gateway says that it is not ready
 	grace  time.Duration
 	log    *slog.Logger
 	cut    context.CancelFunc // ends the context of all requests
 	under  sync.WaitGroup     // requests under way, upgraded connections among them
 }
 
+// serverOptions are what a server serves, and how it ends.
+type serverOptions struct {
+	gateway http.Handler
+	admin   http.Handler
+	cert    *certificate // nil = plain HTTP
+	demo    *demo        // nil = none
+	health  *admin.Health
+	drain   func() time.Duration
+	grace   time.Duration
+	log     *slog.Logger
+}
+
 // newServer listens where cfg says. Nothing is served before run.
-func newServer(cfg *config.Config, gateway http.Handler, d *demo, grace time.Duration, log *slog.Logger) (*server, error) {
-	s := &server{health: admin.New(), grace: grace, log: log}
+func newServer(cfg *config.Config, o serverOptions) (*server, error) {
+	s := &server{health: o.health, drain: o.drain, grace: o.grace, log: o.log}
 	ctx, cut := context.WithCancel(context.Background())
 	s.cut = cut
 	var err error
-	if s.public, err = listen(cfg.Listen, "--listen or listen: in the file", s.counted(gateway), ctx, log); err != nil {
+	if s.public, err = listen(cfg.Listen, "--listen or listen: in the file", s.counted(o.gateway), ctx, o.log); err != nil {
 		return nil, err
 	}
+	s.public.speak(cfg, o.cert)
 	if cfg.Admin != "" {
-		if s.admin, err = listen(cfg.Admin, "admin: in the file", s.health, ctx, log); err != nil {
+		if s.admin, err = listen(cfg.Admin, "admin: in the file", o.admin, ctx, o.log); err != nil {
 			return nil, errors.Join(err, s.public.listener.Close())
 		}
 	}
-	if d != nil {
-		s.demo = &site{d.listener, d.server}
+	if o.demo != nil {
+		s.demo = &site{o.demo.listener, o.demo.server}
 	}
 	return s, nil
 }
@@ -73,6 +88,27 @@ func listen(addr, where string, h http.Handler, base context.Context, log *slog.
 		Handler: h, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, BaseContext: func(net.Listener) context.Context { return base },
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}, nil
+}
+
+// speak says which protocols the site speaks, and how long a header may be.
+func (s *site) speak(cfg *config.Config, cert *certificate) {
+	s.http.MaxHeaderBytes = int(cfg.MaxHeader)
+	s.http.HTTP2 = &http.HTTP2Config{WriteByteTimeout: config.DefaultStallTimeout}
+	s.http.Protocols = new(http.Protocols)
+	s.http.Protocols.SetHTTP1(true)
+	s.http.Protocols.SetUnencryptedHTTP2(cfg.H2C)
+	if cert != nil {
+		s.http.Protocols.SetHTTP2(true)
+		s.http.TLSConfig = cert.config()
+	}
+}
+
+// serve serves until the site is closed.
+func (s *site) serve() error {
+	if s.http.TLSConfig != nil {
+		return s.http.ServeTLS(s.listener, "", "")
+	}
+	return s.http.Serve(s.listener)
 }
 
 // counted keeps count of requests under way. http.Server does not for connections that were upgraded.
@@ -99,12 +135,19 @@ func (s *server) run(ctx context.Context) error {
 	sites := s.sites()
 	ended := make(chan error, len(sites))
 	for _, site := range sites {
-		go func() { ended <- site.http.Serve(site.listener) }()
+		go func() { ended <- site.serve() }()
 	}
 	var err error
 	left := len(sites)
 	select {
 	case <-ctx.Done():
+		s.health.Drain()
+		if wait := s.drainFor(ctx); wait > 0 {
+			s.log.Info("ending: not ready, requests are still taken", slog.Duration("drain", wait))
+			if err = pause(wait, ended); err != nil {
+				left--
+			}
+		}
 		s.log.Info("ending: no new requests, those under way may finish", slog.Duration("grace", s.grace))
 	case err = <-ended:
 		left--
@@ -114,6 +157,28 @@ func (s *server) run(ctx context.Context) error {
 		<-ended // http.ErrServerClosed
 	}
 	return err
+}
+
+// drainFor is how long requests are still taken: whoever sends them has to hear first that this gateway is not ready. A person at a
+// terminal does not wait for that.
+func (s *server) drainFor(ctx context.Context) time.Duration {
+	var by signaled
+	if errors.As(context.Cause(ctx), &by) && by.Signal == os.Interrupt {
+		return 0
+	}
+	return s.drain()
+}
+
+// pause waits, unless something fails meanwhile.
+func pause(d time.Duration, failed <-chan error) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case err := <-failed:
+		return err
+	}
 }
 
 // shutdown stops accepting, lets requests finish for as long as the grace lasts, and then ends those that are left. Upgraded

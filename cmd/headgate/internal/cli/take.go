@@ -48,7 +48,7 @@ func (c *takeCmd) Run(out output) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	log := slog.New(slog.DiscardHandler) // an error is reported once, below
-	shared, closeStore, err := openStore(store, log)
+	shared, _, closeStore, err := openStore(store, log)
 	if err != nil {
 		return usageError("%v", err)
 	}
@@ -87,7 +87,7 @@ func (c *takeCmd) read() ([]headgate.Limit, *config.Redis, error) {
 	if err != nil {
 		return nil, nil, usageError("--redis: %v, want %s", err, config.RedisForms)
 	}
-	return limits, &config.Redis{URL: u, Timeout: c.Timeout, Prefix: c.Prefix, Replicas: 1}, nil
+	return limits, &config.Redis{URL: u, Timeout: c.Timeout, Prefix: c.Prefix}, nil
 }
 
 // take asks once, or until there is room. The decision comes by the observer.

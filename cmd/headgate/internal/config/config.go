@@ -18,30 +18,56 @@ const (
 	DefaultPrefix          = "headgate:"
 	DefaultStoreTimeout    = headgate.DefaultTimeout
 	DefaultUpstreamTimeout = 30 * time.Second
+	DefaultStallTimeout    = 30 * time.Second
+	DefaultMaxHeader       = 64 << 10
+	DefaultDrain           = time.Second
 )
 
 // A Config is one configuration file. It is read only once made: those who hold it share it.
 type Config struct {
-	Listen   string   // host:port of the gateway
-	Admin    string   // host:port of health; "" = none
-	Store    *Redis   // nil = in memory
-	Identity Identity // who is calling
-	Plans    []Plan   // in the order of the file
-	Tenants  []Tenant // in the order of the file
-	Routes   []Route  // in the order of the file
+	Listen     string        // host:port of the gateway
+	TLS        *KeyPair      // of the gateway's listener; nil = plain HTTP
+	H2C        bool          // whether a plain listener speaks HTTP/2 too, to those who begin with it
+	MaxHeader  int64         // bytes of a request's header
+	Admin      string        // host:port of health; "" = none
+	API        API           // the decision API of the admin listener
+	AdminPprof bool          // whether the admin listener serves profiles
+	Drain      time.Duration // how long requests are still taken once the gateway says that it is not ready
+	Store      *Redis        // nil = in memory
+	Identity   Identity      // who is calling
+	Plans      []Plan        // in the order of the file
+	Tenants    []Tenant      // in the order of the file
+	Routes     []Route       // in the order of the file
+
+	file  string         // as it was called
+	lines map[string]int // of the keys at the top
 }
+
+// A KeyPair names the files of a certificate chain and its key, in PEM.
+type KeyPair struct{ Cert, Key string }
 
 // Redis is the shared store.
 type Redis struct {
 	URL      RedisURL
 	Timeout  time.Duration // per decision
 	Prefix   string        // of every key in Redis
-	Replicas int           // gateways that share the store, for on_store_error: local; at least 1
+	Replicas int           // gateways that share the store, for on_store_error: local; 0 = those that are alive are counted
+	TLS      RedisTLS      // for a URL of rediss
+
+	SentinelUser     string // for the sentinels themselves; "" = default
+	SentinelPassword string // "" = none
+}
+
+// RedisTLS says whom a TLS connection to Redis believes and what it shows. Each is the path of a PEM file.
+type RedisTLS struct {
+	CA   string  // "" = the system's
+	Pair KeyPair // empty = no client certificate
 }
 
 // Identity says how a request names its tenant.
 type Identity struct {
-	Header         string         // the header that holds the API key
+	Header         string         // the header that holds the API key; "" = there are no API keys
+	JWT            *JWT           // nil = no tokens
 	Forward        bool           // whether the upstream sees that header
 	TrustedProxies []netip.Prefix // peers whose X-Forwarded-* fields are believed
 	Anonymous      Anonymous      // what happens to those without a key
@@ -72,6 +98,8 @@ type Tenant struct {
 	Keys [][32]byte // SHA-256 digests of its API keys, at least one
 
 	line, planLine int
+	mapping        int // the line where it begins
+	keySeen        bool
 	keyLines       []int
 }
 
@@ -89,6 +117,10 @@ type Route struct {
 	Timeout      time.Duration    // until the upstream's response begins
 	// DenyPreflight turns CORS preflights away. Otherwise they pass without a key and uncharged, since a browser sends them so.
 	DenyPreflight bool
+	MaxBody       int64         // bytes of a request's body; 0 = any
+	StallTimeout  time.Duration // how long a caller may neither send nor take a byte that is waited for
+	CORSOrigins   []string      // whose pages may read what the gateway itself answers; "*" = everybody's
+	Outbound      *Outbound     // nil = the upstream is one's own
 
 	line, modeLine int
 	tenantLines    []int

@@ -19,6 +19,7 @@ type decoder struct {
 	keys     map[string]bool // every key that the schema knows on the way, such as "routes[].path"
 
 	anonymousPlanLine int
+	apiKeySeen        bool // identity.api_key stands in the file
 }
 
 // fault notes a problem.
@@ -191,13 +192,21 @@ func (d *decoder) boolean(n *yaml.Node, path string, to *bool) {
 
 // duration reads a time above zero and at most limit.
 func (d *decoder) duration(n *yaml.Node, path string, limit time.Duration, to *time.Duration) {
-	want := fmt.Sprintf("a duration above 0 and at most %s, such as 50ms", limit)
+	d.durationFrom(n, path, fmt.Sprintf("a duration above 0 and at most %s, such as 50ms", limit), 1, limit, to)
+}
+
+// durationOrZero reads a time of at most limit.
+func (d *decoder) durationOrZero(n *yaml.Node, path string, limit time.Duration, to *time.Duration) {
+	d.durationFrom(n, path, fmt.Sprintf("a duration of 0s or more and at most %s, such as 5s", limit), 0, limit, to)
+}
+
+func (d *decoder) durationFrom(n *yaml.Node, path, want string, low, limit time.Duration, to *time.Duration) {
 	s, ok := d.str(n, path, want)
 	if !ok {
 		return
 	}
 	v, err := time.ParseDuration(s)
-	if err != nil || v <= 0 || v > limit {
+	if err != nil || v < low || v > limit {
 		d.fault(n.Line, "%s is %s, want %s", subject(path), quote(s), want)
 		return
 	}

@@ -18,7 +18,7 @@ func TestContractExample(t *testing.T) {
 	if c.Listen != "127.0.0.1:8080" || c.Admin != "127.0.0.1:9090" || c.Identity.Anonymous != config.Share || c.Identity.Header != "X-API-Key" {
 		t.Errorf("got %+v", c)
 	}
-	if r := c.Store; r == nil || r.Timeout != 20*time.Millisecond || r.Prefix != "headgate:" || r.Replicas != 1 || r.URL.Addrs[0] != "127.0.0.1:6379" {
+	if r := c.Store; r == nil || r.Timeout != 20*time.Millisecond || r.Prefix != "headgate:" || r.Replicas != 0 || r.URL.Addrs[0] != "127.0.0.1:6379" {
 		t.Errorf("store %+v", r)
 	}
 	free := []headgate.Limit{

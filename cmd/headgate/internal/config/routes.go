@@ -14,7 +14,7 @@ const maxPath = 512
 func (d *decoder) routes(n *yaml.Node, c *Config) {
 	const want = `a list of routes such as {path: /, upstream: "http://127.0.0.1:9000"}`
 	d.list(n, "routes", want, func(item *yaml.Node) {
-		r := Route{Plan: true, Timeout: DefaultUpstreamTimeout, line: item.Line}
+		r := Route{Plan: true, Timeout: DefaultUpstreamTimeout, StallTimeout: DefaultStallTimeout, line: item.Line}
 		d.route(item, &r)
 		c.Routes = append(c.Routes, r)
 	})
@@ -25,7 +25,7 @@ func (d *decoder) routes(n *yaml.Node, c *Config) {
 
 func (d *decoder) route(n *yaml.Node, r *Route) {
 	const path = "routes[]"
-	var limits, total *yaml.Node // read last: their names begin with the route's path
+	var limits, total, outbound *yaml.Node // read last: their names begin with the route's path
 	d.object(n, path,
 		field{name: "path", example: `/partner/`, read: func(v *yaml.Node) { d.routePath(v, path+".path", r) }},
 		field{name: "upstream", example: `"http://127.0.0.1:9000"`, read: func(v *yaml.Node) { d.upstream(v, path+".upstream", r) }},
@@ -33,18 +33,25 @@ func (d *decoder) route(n *yaml.Node, r *Route) {
 		field{name: "plan", read: func(v *yaml.Node) { d.boolean(v, path+".plan", &r.Plan) }},
 		field{name: "limits", read: func(v *yaml.Node) { limits = v }},
 		field{name: "total", read: func(v *yaml.Node) { total = v }},
+		field{name: "outbound", read: func(v *yaml.Node) { outbound = v }},
 		field{name: "tenants", read: func(v *yaml.Node) { d.allowed(v, path+".tenants", r) }},
 		field{name: "timeout", read: func(v *yaml.Node) { d.duration(v, path+".timeout", maxUpstreamTimeout, &r.Timeout) }},
 		field{name: "preflight", read: func(v *yaml.Node) {
 			if i, ok := d.choice(v, path+".preflight", "pass", "deny"); ok {
 				r.DenyPreflight = i == 1
 			}
-		}})
+		}},
+		field{name: "max_body", read: func(v *yaml.Node) { d.size(v, path+".max_body", 1, maxBody, &r.MaxBody) }},
+		field{name: "stall_timeout", read: func(v *yaml.Node) { d.duration(v, path+".stall_timeout", maxStallTimeout, &r.StallTimeout) }},
+		field{name: "cors_origins", read: func(v *yaml.Node) { d.origins(v, path+".cors_origins", r) }})
 	if limits != nil {
 		r.Limits = append([]headgate.Limit{}, d.limits(limits, path+".limits", r.Path+" tenant")...)
 	}
 	if total != nil {
 		r.Total = append([]headgate.Limit{}, d.limits(total, path+".total", r.Path+" total")...)
+	}
+	if outbound != nil {
+		d.outbound(outbound, path+".outbound", r)
 	}
 }
 
@@ -106,11 +113,8 @@ func (d *decoder) upstream(n *yaml.Node, path string, r *Route) {
 }
 
 func (d *decoder) mode(n *yaml.Node, path string, r *Route) {
-	modes := []headgate.FailureMode{headgate.FailOpen, headgate.FailClosed, headgate.FailLocal}
 	r.modeLine = n.Line
-	if i, ok := d.choice(n, path, "open", "closed", "local"); ok {
-		r.OnStoreError = modes[i]
-	}
+	d.failureMode(n, path, &r.OnStoreError)
 }
 
 // allowed reads the names of those who may call the route.

@@ -12,6 +12,15 @@ import (
 const (
 	maxStoreTimeout    = 10 * time.Second
 	maxUpstreamTimeout = time.Hour
+	maxStallTimeout    = time.Hour
+	maxDrain           = 5 * time.Minute
+)
+
+// Bounds of max_header and max_body in bytes.
+const (
+	minHeader = 4 << 10
+	maxHeader = 16 << 20
+	maxBody   = 1 << 40
 )
 
 // maxReplicas bounds store.redis.replicas.
@@ -19,10 +28,22 @@ const maxReplicas = 1_000_000
 
 // document reads the file as a whole.
 func (d *decoder) document(n *yaml.Node, c *Config) {
+	if c.lines == nil {
+		c.lines = make(map[string]int)
+	}
 	d.object(n, "",
-		field{name: "listen", read: func(v *yaml.Node) { d.listenAddr(v, "listen", &c.Listen) }},
-		field{name: "admin", read: func(v *yaml.Node) { d.listenAddr(v, "admin", &c.Admin) }},
-		field{name: "store", read: func(v *yaml.Node) { d.store(v, c) }},
+		field{name: "listen", read: func(v *yaml.Node) { d.listenAddr(v, "listen", &c.Listen); c.lines["listen"] = v.Line }},
+		field{name: "tls", read: func(v *yaml.Node) { c.TLS = d.keyPair(v, "tls"); c.lines["tls"] = v.Line }},
+		field{name: "h2c", read: func(v *yaml.Node) { d.boolean(v, "h2c", &c.H2C); c.lines["h2c"] = v.Line }},
+		field{name: "max_header", read: func(v *yaml.Node) {
+			d.size(v, "max_header", minHeader, maxHeader, &c.MaxHeader)
+			c.lines["max_header"] = v.Line
+		}},
+		field{name: "admin", read: func(v *yaml.Node) { d.listenAddr(v, "admin", &c.Admin); c.lines["admin"] = v.Line }},
+		field{name: "admin_pprof", read: func(v *yaml.Node) { d.boolean(v, "admin_pprof", &c.AdminPprof); c.lines["admin_pprof"] = v.Line }},
+		field{name: "api", read: func(v *yaml.Node) { d.api(v, c) }},
+		field{name: "drain", read: func(v *yaml.Node) { d.durationOrZero(v, "drain", maxDrain, &c.Drain) }},
+		field{name: "store", read: func(v *yaml.Node) { d.store(v, c); c.lines["store"] = v.Line }},
 		field{name: "identity", read: func(v *yaml.Node) { d.identity(v, c) }},
 		field{name: "plans", read: func(v *yaml.Node) { d.plans(v, c) }},
 		field{name: "tenants", read: func(v *yaml.Node) { d.tenants(v, c) }},
@@ -43,7 +64,7 @@ func (d *decoder) listenAddr(n *yaml.Node, path string, to *string) {
 
 func (d *decoder) store(n *yaml.Node, c *Config) {
 	d.object(n, "store", field{name: "redis", example: `{url: "redis://127.0.0.1:6379/0"}`, read: func(v *yaml.Node) {
-		r := &Redis{Timeout: DefaultStoreTimeout, Prefix: DefaultPrefix, Replicas: 1}
+		r := &Redis{Timeout: DefaultStoreTimeout, Prefix: DefaultPrefix}
 		d.redis(v, r)
 		c.Store = r
 	}})
@@ -55,7 +76,11 @@ func (d *decoder) redis(n *yaml.Node, r *Redis) {
 		field{name: "url", example: `"redis://127.0.0.1:6379/0"`, read: func(v *yaml.Node) { d.redisURL(v, path+".url", &r.URL) }},
 		field{name: "timeout", read: func(v *yaml.Node) { d.duration(v, path+".timeout", maxStoreTimeout, &r.Timeout) }},
 		field{name: "prefix", read: func(v *yaml.Node) { d.prefix(v, path+".prefix", &r.Prefix) }},
-		field{name: "replicas", read: func(v *yaml.Node) { d.integer(v, path+".replicas", 1, maxReplicas, &r.Replicas) }})
+		field{name: "replicas", read: func(v *yaml.Node) { d.integer(v, path+".replicas", 1, maxReplicas, &r.Replicas) }},
+		field{name: "tls", read: func(v *yaml.Node) { d.redisTLS(v, path+".tls", &r.TLS) }},
+		field{name: "sentinel_user", read: func(v *yaml.Node) { d.secret(v, path+".sentinel_user", &r.SentinelUser) }},
+		field{name: "sentinel_password", read: func(v *yaml.Node) { d.secret(v, path+".sentinel_password", &r.SentinelPassword) }})
+	d.checkRedis(n, path, r)
 }
 
 func (d *decoder) redisURL(n *yaml.Node, path string, to *RedisURL) {
@@ -90,7 +115,8 @@ func (d *decoder) identity(n *yaml.Node, c *Config) {
 	const path = "identity"
 	id := &c.Identity
 	d.object(n, path,
-		field{name: "api_key", read: func(v *yaml.Node) { d.apiKey(v, id) }},
+		field{name: "api_key", read: func(v *yaml.Node) { d.apiKey(v, id); d.apiKeySeen = true }},
+		field{name: "jwt", read: func(v *yaml.Node) { id.JWT = d.jwt(v) }},
 		field{name: "trusted_proxies", read: func(v *yaml.Node) { d.trustedProxies(v, path+".trusted_proxies", id) }},
 		field{name: "anonymous", read: func(v *yaml.Node) {
 			if i, ok := d.choice(v, path+".anonymous", "deny", "share"); ok {
@@ -166,14 +192,15 @@ func parseNetwork(s string) (netip.Prefix, error) {
 func (d *decoder) name(n *yaml.Node, path string) (string, bool) {
 	const want = "a name of 1 to 64 letters, digits, '.', '_' or '-', quoted if it could be a number"
 	s, ok := d.str(n, path, want)
-	if ok && !validName(s) {
+	if ok && !ValidName(s) {
 		d.fault(n.Line, "%s is %s, want %s", path, quote(s), want)
 		return "", false
 	}
 	return s, ok
 }
 
-func validName(s string) bool {
+// ValidName says whether s could be the name of a plan or a tenant.
+func ValidName(s string) bool {
 	for i := range len(s) {
 		c := s[i]
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'

@@ -23,11 +23,12 @@ func (d *decoder) plans(n *yaml.Node, c *Config) {
 
 func (d *decoder) tenants(n *yaml.Node, c *Config) {
 	d.list(n, "tenants", `a list of tenants such as {name: acme, plan: pro, api_key_sha256: "<hex>"}`, func(item *yaml.Node) {
-		t := Tenant{line: item.Line}
+		t := Tenant{line: item.Line, mapping: item.Line}
 		d.object(item, "tenants[]",
 			field{name: "name", example: `acme`, read: func(v *yaml.Node) { t.Name, _ = d.name(v, "tenants[].name"); t.line = v.Line }},
 			field{name: "plan", example: `free`, read: func(v *yaml.Node) { t.Plan, _ = d.name(v, "tenants[].plan"); t.planLine = v.Line }},
-			field{name: "api_key_sha256", example: `"<hex>" (headgate keygen prints one)`, read: func(v *yaml.Node) { d.digests(v, &t) }})
+			field{name: "api_key_sha256", read: func(v *yaml.Node) { d.digests(v, &t); t.keySeen = true }})
+		t.keySeen = t.keySeen || item.Kind != yaml.MappingNode // one problem is enough
 		c.Tenants = append(c.Tenants, t)
 	})
 	if n.Kind != yaml.SequenceNode {
@@ -50,22 +51,27 @@ func (d *decoder) digests(n *yaml.Node, t *Tenant) {
 	}
 }
 
-// digest reads 64 hex digits, also those that YAML would take for a number. It does not repeat what it read: it may be a raw key.
 func (d *decoder) digest(n *yaml.Node, path string, t *Tenant) {
-	const want = "the SHA-256 of an API key in 64 hex digits (headgate keygen prints one)"
+	if key, ok := d.sha256(n, path, "an API key"); ok {
+		t.Keys = append(t.Keys, key)
+		t.keyLines = append(t.keyLines, n.Line)
+	}
+}
+
+// sha256 reads 64 hex digits, also those that YAML would take for a number. It does not repeat what it read: it may be what was to be digested.
+func (d *decoder) sha256(n *yaml.Node, path, of string) (sum [32]byte, ok bool) {
+	want := "the SHA-256 of " + of + " in 64 hex digits (headgate keygen prints one)"
 	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
 		d.fault(n.Line, "%s is %s, want %s", path, describe(n), want)
-		return
+		return sum, false
 	}
-	var key [32]byte
 	if len(n.Value) != 64 {
 		d.fault(n.Line, "%s has %d characters, want %s", path, len(n.Value), want)
-		return
+		return sum, false
 	}
-	if _, err := hex.Decode(key[:], []byte(n.Value)); err != nil {
+	if _, err := hex.Decode(sum[:], []byte(n.Value)); err != nil {
 		d.fault(n.Line, "%s has a character that is no hex digit, want %s", path, want)
-		return
+		return sum, false
 	}
-	t.Keys = append(t.Keys, key)
-	t.keyLines = append(t.keyLines, n.Line)
+	return sum, true
 }

@@ -12,6 +12,14 @@ func (d *decoder) check(c *Config) {
 	d.checkAnonymous(c, plans)
 	d.checkRoutes(c)
 	d.checkBill(c, plans)
+	d.checkAPI(c)
+	if c.AdminPprof && c.Admin == "" {
+		d.fault(c.lines["admin_pprof"], "admin_pprof has no use without an admin listener, want for example admin: 127.0.0.1:9090 beside it")
+	}
+	d.checkJWT(c)
+	if c.H2C && c.TLS != nil {
+		d.fault(c.lines["h2c"], "h2c has no use with tls, where HTTP/2 is spoken anyway; want one of them left out")
+	}
 	if c.Admin != "" && c.Admin == c.Listen {
 		d.fault(1, "admin and listen are both %s, want admin on an address of its own: it is not for the public", c.Admin)
 	}
@@ -20,7 +28,12 @@ func (d *decoder) check(c *Config) {
 func (d *decoder) checkTenants(c *Config, plans map[string]*Plan) {
 	names := make(map[string]int)
 	keys := make(map[[32]byte]int)
+	withKeys := false
 	for _, t := range c.Tenants {
+		withKeys = withKeys || t.keySeen
+		if !t.keySeen && c.Identity.JWT == nil {
+			d.fault(t.mapping, `api_key_sha256 is missing in tenants[], want for example api_key_sha256: "<hex>" (headgate keygen prints one)`)
+		}
 		if first, taken := names[t.Name]; taken && t.Name != "" {
 			d.fault(t.line, "tenant %s comes twice, first on line %d; want one of each name (api_key_sha256 may be a list)", t.Name, first)
 		} else {
@@ -36,6 +49,9 @@ func (d *decoder) checkTenants(c *Config, plans map[string]*Plan) {
 			}
 			keys[k] = t.keyLines[i]
 		}
+	}
+	if c.Identity.JWT != nil && !d.apiKeySeen && !withKeys {
+		c.Identity.Header = "" // the file knows no API keys
 	}
 }
 
@@ -63,7 +79,8 @@ func (d *decoder) checkAnonymous(c *Config, plans map[string]*Plan) {
 	case plans[id.AnonymousPlan] == nil:
 		d.fault(d.anonymousPlanLine, "identity.anonymous_plan is %s, which is no plan, want %s", quote(id.AnonymousPlan), planNames(c))
 	}
-	if id.Anonymous == Deny && c.Tenants == nil {
+	claimed := id.JWT != nil && id.JWT.PlanClaim != ""
+	if id.Anonymous == Deny && c.Tenants == nil && !claimed {
 		d.fault(1, "there are no tenants and anonymous callers are denied, so nobody could call; want tenants, or identity: {anonymous: share}")
 	}
 }

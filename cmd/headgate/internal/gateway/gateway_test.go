@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -34,24 +33,24 @@ func serve(t *testing.T, text string, store headgate.Store, upstream http.Handle
 
 func serveTo(t *testing.T, text string, store headgate.Store, upstream string) string {
 	t.Helper()
+	if store == nil {
+		store = memory(t)
+	}
+	front := httptest.NewServer(newGateway(t, parse(t, text, upstream), gateway.Options{Store: store}))
+	t.Cleanup(front.Close)
+	return front.URL
+}
+
+// parse reads a configuration with UPSTREAM, ACME and GLOBEX replaced.
+func parse(t *testing.T, text, upstream string) *config.Config {
+	t.Helper()
 	digest := func(key string) string { sum := sha256.Sum256([]byte(key)); return hex.EncodeToString(sum[:]) }
 	text = strings.NewReplacer("UPSTREAM", upstream, "ACME", digest("acme-key"), "GLOBEX", digest("globex-key")).Replace(text)
 	c, err := config.Parse("test", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if store == nil {
-		if store, err = headgate.NewMemory(headgate.MemoryConfig{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	g, err := gateway.New(c, gateway.Options{Store: store, Replicas: 1, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	front := httptest.NewServer(g)
-	t.Cleanup(func() { front.Close(); g.Close() })
-	return front.URL
+	return c
 }
 
 const file = `

@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/identity"
+	"github.com/headgate/headgate/cmd/headgate/internal/policy"
+	"github.com/headgate/headgate/httplimit"
 )
 
 func notFound(w http.ResponseWriter, r *http.Request) {
@@ -17,22 +20,47 @@ func ambiguousPath(w http.ResponseWriter, r *http.Request) {
 		"'\\', ';' and encoded slashes.")
 }
 
-func forbidden(w http.ResponseWriter, r *http.Request) {
-	writeProblem(w, r, http.StatusForbidden, "The API key is known, but may not be used on this path.")
+func forbidden(w http.ResponseWriter, r *http.Request, detail string) {
+	writeProblem(w, r, http.StatusForbidden, detail)
 }
 
 func preflightDenied(w http.ResponseWriter, r *http.Request) {
 	writeProblem(w, r, http.StatusForbidden, "This path is not for browsers: it takes no CORS preflight.")
 }
 
-// unauthorized says in which header a key is wanted. It does not repeat the one that was sent.
-func unauthorized(w http.ResponseWriter, r *http.Request, header string, why error) {
-	w.Header().Set("WWW-Authenticate", `APIKey realm="headgate", header="`+header+`"`)
-	detail := "An API key is required. Send it in the header " + header + "."
-	if errors.Is(why, identity.ErrUnknownKey) {
-		detail = "The API key in the header " + header + " is not known."
+// unidentified answers a request of which it is not known whose it is.
+func unidentified(w http.ResponseWriter, r *http.Request, id *identity.Identifier, why error) {
+	switch {
+	case r.Context().Err() != nil: // the caller went away while the issuer's keys were read
+		w.WriteHeader(httplimit.StatusClientClosedRequest)
+	case errors.Is(why, identity.ErrNoKeys):
+		w.Header().Set("Retry-After", "1")
+		writeProblem(w, r, http.StatusServiceUnavailable, "Tokens cannot be verified at the moment. Retry after 1 second.")
+	case errors.Is(why, identity.ErrNoTenant):
+		forbidden(w, r, "The token is genuine, but names nobody who may call.")
+	default:
+		for _, challenge := range id.Challenges(why) {
+			w.Header().Add("WWW-Authenticate", challenge)
+		}
+		writeProblem(w, r, http.StatusUnauthorized, id.Detail(why))
 	}
-	writeProblem(w, r, http.StatusUnauthorized, detail)
+}
+
+func bodyTooLarge(w http.ResponseWriter, r *http.Request, route *policy.Route) {
+	endConnection(w, r)
+	writeProblem(w, r, http.StatusRequestEntityTooLarge, "The body has more than the "+strconv.FormatInt(route.MaxBody, 10)+" bytes that are taken here.")
+}
+
+func requestTimeout(w http.ResponseWriter, r *http.Request) {
+	endConnection(w, r)
+	writeProblem(w, r, http.StatusRequestTimeout, "The rest of the request did not arrive in time.")
+}
+
+// endConnection keeps the rest of a body from being waited for. With HTTP/2 there is none to get past.
+func endConnection(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	}
 }
 
 func badGateway(w http.ResponseWriter, r *http.Request) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/identity"
+	"github.com/headgate/headgate/cmd/headgate/internal/meter"
 	"github.com/headgate/headgate/cmd/headgate/internal/policy"
 	"github.com/headgate/headgate/httplimit"
 )
@@ -24,10 +25,11 @@ const (
 type upstream struct {
 	proxy     *httputil.ReverseProxy
 	transport *http.Transport
+	meter     *meter.Route
 }
 
-// newUpstream returns the way out of r. hide is the header that the upstream must not see; "" = none.
-func (g *Gateway) newUpstream(r *policy.Route, addresses *identity.Addresses, hide string) *upstream {
+// newUpstream returns the way out of r. hide are the headers that the upstream must not see.
+func (g *Gateway) newUpstream(r *policy.Route, addresses *identity.Addresses, hide []string) (*upstream, error) {
 	transport := &http.Transport{
 		DialContext:           (&net.Dialer{Timeout: min(dialTimeout, r.Timeout), KeepAlive: 30 * time.Second}).DialContext,
 		ForceAttemptHTTP2:     true,
@@ -39,24 +41,31 @@ func (g *Gateway) newUpstream(r *policy.Route, addresses *identity.Addresses, hi
 		IdleConnTimeout:       idleTimeout,
 		DisableCompression:    true, // bytes pass as they are
 	}
-	u := &upstream{transport: transport}
+	u := &upstream{transport: transport, meter: g.meter.Route(r.Path)}
+	var out http.RoundTripper = &counting{transport, u.meter}
+	if r.Outbound != nil {
+		var err error
+		if out, err = g.newOutbound(out, r, u.meter); err != nil {
+			return nil, err
+		}
+	}
 	u.proxy = &httputil.ReverseProxy{
-		Transport:      transport,
+		Transport:      out,
 		Rewrite:        func(pr *httputil.ProxyRequest) { rewrite(pr, r, addresses, hide) },
 		ModifyResponse: ownFields,
 		ErrorHandler:   g.upstreamError,
 		ErrorLog:       slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
 	}
-	return u
+	return u, nil
 }
 
 // rewrite makes the upstream's request. ReverseProxy has already taken away hop-by-hop fields and what the caller said about whom it
 // forwards for; only of a trusted proxy is that put back.
-func rewrite(pr *httputil.ProxyRequest, r *policy.Route, addresses *identity.Addresses, hide string) {
+func rewrite(pr *httputil.ProxyRequest, r *policy.Route, addresses *identity.Addresses, hide []string) {
 	pr.SetURL(r.Upstream)
 	pr.Out.URL.RawQuery = pr.In.URL.RawQuery // as it came: nothing here was decided by it
-	if hide != "" {
-		pr.Out.Header.Del(hide)
+	for _, name := range hide {
+		pr.Out.Header.Del(name)
 	}
 	if !addresses.TrustsPeer(pr.In) {
 		pr.Out.Header.Del("X-Real-Ip")
@@ -78,13 +87,22 @@ func ownFields(resp *http.Response) error {
 		resp.Header.Del("RateLimit")
 		resp.Header.Del("RateLimit-Policy")
 	}
+	if v, ok := resp.Request.Context().Value(visitKey{}).(*visit); ok && v.readable {
+		resp.Header.Del(allowOrigin)
+	}
 	return nil
 }
 
 // upstreamError answers a request of which the upstream made nothing.
 func (g *Gateway) upstreamError(w http.ResponseWriter, r *http.Request, err error) {
+	if v, ok := r.Context().Value(visitKey{}).(*visit); ok && v.callersFault(w, r) { // before the next: a caller that stalls ends the context too
+		return
+	}
 	if r.Context().Err() != nil { // the caller went away: nobody is to be told, and the upstream is not at fault
 		w.WriteHeader(httplimit.StatusClientClosedRequest)
+		return
+	}
+	if g.answeredLimited(w, r, err) {
 		return
 	}
 	if held, now := g.fault.pass(time.Now()); now {

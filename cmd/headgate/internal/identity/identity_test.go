@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/cmd/headgate/internal/identity"
@@ -52,14 +53,17 @@ func TestIdentify(t *testing.T) {
 		{"share", []string{policy.Anonymous}, "", identity.ErrUnknownKey},
 	}
 	for _, tt := range tests {
-		id := identity.New(load(t, "anonymous: "+tt.anonymous+", api_key: {header: x-api-key}"))
+		id, err := identity.New(load(t, "anonymous: "+tt.anonymous+", api_key: {header: x-api-key}"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		h := make(http.Header)
 		for _, key := range tt.keys {
 			h.Add("X-API-KEY", key)
 		}
-		tenant, err := id.Identify(h)
-		if tenant != tt.tenant || !errors.Is(err, tt.err) {
-			t.Errorf("%s %q: %q, %v; want %q, %v", tt.anonymous, tt.keys, tenant, err, tt.tenant, tt.err)
+		caller, err := id.Identify(t.Context(), h, time.Now())
+		if caller != (policy.Caller{Tenant: tt.tenant}) || !errors.Is(err, tt.err) {
+			t.Errorf("%s %q: %+v, %v; want %q, %v", tt.anonymous, tt.keys, caller, err, tt.tenant, tt.err)
 		}
 		if err != nil && len(tt.keys) == 1 && tt.keys[0] != "" && strings.Contains(err.Error(), tt.keys[0]) {
 			t.Errorf("error %q repeats the key", err)

@@ -3,6 +3,8 @@
 package policy
 
 import (
+	"strings"
+
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 )
@@ -15,12 +17,16 @@ type Policy struct {
 	root   node
 	routes []*Route
 	plans  map[string][]headgate.Charge // by tenant: its plan, each charge of cost 1
+	limits map[string][]headgate.Limit  // by plan
+	shared bool                         // whether anonymous callers are a tenant
 }
 
 // New compiles c.
 func New(c *config.Config) *Policy {
-	p := &Policy{plans: make(map[string][]headgate.Charge, len(c.Tenants)+1)}
 	limits := make(map[string][]headgate.Limit, len(c.Plans))
+	p := &Policy{
+		plans: make(map[string][]headgate.Charge, len(c.Tenants)+1), limits: limits, shared: c.Identity.Anonymous == config.Share,
+	}
 	for _, plan := range c.Plans {
 		limits[plan.Name] = plan.Limits
 	}
@@ -42,23 +48,19 @@ func (p *Policy) Routes() []*Route { return p.routes }
 // Charges returns what one request of tenant on r is charged: its plan, its budget on the route, the route's total. None means that
 // nothing limits it. The caller owns the slice.
 func (p *Policy) Charges(r *Route, tenant string) []headgate.Charge {
-	var plan []headgate.Charge
-	if r.plan {
-		plan = p.plans[tenant]
-	}
-	out := make([]headgate.Charge, 0, len(plan)+len(r.limits)+len(r.total))
-	out = append(out, plan...)
-	if len(r.limits) > 0 {
-		k := key("route", tenant, r.Path)
-		for _, l := range r.limits {
-			out = append(out, headgate.Charge{Key: k, Cost: 1, Limit: l})
-		}
-	}
-	return append(out, r.total...)
+	return p.ChargesFor(r, Caller{Tenant: tenant})
 }
 
 // key names who pays. It is unambiguous: kind and tenant hold no '|', and the path, which may, comes last.
 func key(kind, tenant, path string) string { return kind + "|" + tenant + "|" + path }
+
+// HashTag returns what keys of this program have in common that are charged together: the tenant, whose plan and budgets on routes are then
+// one atomic step on a Cluster too, and on any Redis lie in one place. "" for the total of a route, which is everybody's.
+func HashTag(key string) string {
+	_, rest, _ := strings.Cut(key, "|")
+	tenant, _, _ := strings.Cut(rest, "|")
+	return tenant
+}
 
 // charges is one token of key under each of limits.
 func charges(key string, limits []headgate.Limit) []headgate.Charge {

@@ -164,3 +164,13 @@ routes:
 		}
 	})
 }
+
+func TestHashTag(t *testing.T) {
+	for key, want := range map[string]string{
+		"plan|acme|": "acme", "route|acme|/a|b/": "acme", "total||/a|b/": "", "plan|*|": "*", "anything": "", "": "",
+	} {
+		if got := policy.HashTag(key); got != want {
+			t.Errorf("HashTag(%q) = %q, want %q", key, got, want)
+		}
+	}
+}

@@ -15,6 +15,10 @@ type Route struct {
 	OnStoreError  headgate.FailureMode
 	Timeout       time.Duration // until the upstream's response begins
 	DenyPreflight bool          // whether CORS preflights are turned away
+	MaxBody       int64         // bytes of a request's body; 0 = any
+	StallTimeout  time.Duration // how long a caller may neither send nor take a byte that is waited for
+	CORSOrigins   []string      // whose pages may read what the gateway itself answers; "*" = everybody's
+	Outbound      *Outbound     // what holds on the way out; nil = nothing
 
 	plan    bool
 	limits  []headgate.Limit
@@ -25,7 +29,11 @@ type Route struct {
 func newRoute(c *config.Route) *Route {
 	r := &Route{
 		Path: c.Path, Upstream: c.Upstream, OnStoreError: c.OnStoreError, Timeout: c.Timeout, DenyPreflight: c.DenyPreflight,
+		MaxBody: c.MaxBody, StallTimeout: c.StallTimeout, CORSOrigins: c.CORSOrigins,
 		plan: c.Plan, limits: c.Limits, total: charges(key("total", "", c.Path), c.Total),
+	}
+	if c.Outbound != nil {
+		r.Outbound = newOutbound(c)
 	}
 	if c.Tenants != nil {
 		r.tenants = make(map[string]bool, len(c.Tenants))

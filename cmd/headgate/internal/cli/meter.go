@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/admin"
+	"github.com/headgate/headgate/cmd/headgate/internal/gateway"
+	"github.com/headgate/headgate/cmd/headgate/internal/meter"
+)
+
+// topShown is how many tenants /v1/top lists of each kind.
+const topShown = 20
+
+func (r *running) openMeter(*serveCmd) error {
+	b := readBuild()
+	m, err := meter.New(meter.Options{Visit: gateway.Visit, Build: meter.Build{Version: b.Version, Revision: b.Revision, Go: b.Go}})
+	if err != nil {
+		return err
+	}
+	m.Config(r.version)
+	r.meter = m
+	return m.Replicas(r.replicas)
+}
+
+// measured returns the store, measured, and a limiter's store that it becomes behind its guard.
+func (r *running) measured(store headgate.Store) (headgate.Store, error) {
+	m, err := r.meter.Store(store)
+	if err != nil {
+		return nil, err
+	}
+	return guarded(m, r.config.Load().Store, r.log, r.meter)
+}
+
+// metricPages puts the pages of what is measured on the admin listener. Profiles are there while the configuration says so.
+func (r *running) metricPages(pages *admin.Admin) {
+	pages.Handle("GET /metrics", r.meter.Handler())
+	pages.Handle("/debug/pprof/", admin.Profiles(func() bool { return r.config.Load().AdminPprof }))
+}
+
+// top tells who is allowed and denied most.
+func (r *running) top() http.Handler {
+	return admin.JSON(func() any { return r.meter.Top().Most(time.Now(), topShown) })
+}
