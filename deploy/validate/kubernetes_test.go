@@ -101,8 +101,8 @@ func TestKubernetesManifestsFitTogether(t *testing.T) {
 	if box.VolumeMounts[0].SubPath != "" {
 		t.Error("the configuration is mounted as a subPath, which never changes")
 	}
-	if want := "replicas: 3"; *spec.Replicas != 3 || !strings.Contains(config, want) {
-		t.Errorf("%d replicas, want as many as store.redis.replicas", *spec.Replicas)
+	if strings.Contains(config, "replicas:") {
+		t.Error("store.redis.replicas is set, which would have to follow the number of pods")
 	}
 	if strings.Join(box.Args, " ") != "serve --config "+box.VolumeMounts[0].MountPath+"/headgate.yaml --log-format json" {
 		t.Errorf("args %q", box.Args)
