@@ -9,7 +9,8 @@ import (
 
 // GuardConfig configures a [Guard]. The zero value is good.
 type GuardConfig struct {
-	// Timeout bounds each call of the store, in addition to the caller's context. 0 = DefaultTimeout, negative = none.
+	// Timeout bounds each call, in addition to the caller's context. The store gets nine tenths of it, so that whoever asked has an answer
+	// within it, also on a busy machine. 0 = DefaultTimeout, negative = none.
 	Timeout time.Duration
 	// Breaker says when to stop asking.
 	Breaker BreakerConfig
@@ -98,7 +99,7 @@ func (g *Guard) bounded(ctx context.Context, call func(context.Context) error) e
 	if g.timeout < 0 {
 		return call(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, g.timeout)
+	ctx, cancel := context.WithTimeout(ctx, g.timeout-g.timeout/10)
 	defer cancel()
 	return call(ctx)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/admin"
 	"github.com/headgate/headgate/cmd/headgate/internal/gateway"
 	"github.com/headgate/headgate/cmd/headgate/internal/meter"
+	"github.com/headgate/headgate/redisstore"
 )
 
 // topShown is how many tenants /v1/top lists of each kind.
@@ -22,6 +23,16 @@ func (r *running) openMeter(*serveCmd) error {
 	m.Config(r.version)
 	r.meter = m
 	return m.Replicas(r.replicas)
+}
+
+// watchEviction has it known, once serving has begun, whether the servers behind store drop keys.
+func (r *running) watchEviction(store headgate.Store) error {
+	shared, ok := store.(*redisstore.Store)
+	if !ok {
+		return nil
+	}
+	r.eviction = &eviction{store: shared, log: r.log}
+	return r.meter.Eviction(r.eviction.evicts.Load, r.eviction.evicted.Load)
 }
 
 // measured returns the store, measured, and a limiter's store that it becomes behind its guard.

@@ -28,6 +28,7 @@ type running struct {
 	cert       *certificate                  // nil = plain HTTP
 	store      headgate.Store
 	members    *redisstore.Membership // nil = the store is in memory
+	eviction   *eviction              // nil likewise
 	meter      *meter.Meter
 	gateway    *gateway.Gateway
 	server     *server
@@ -87,6 +88,9 @@ func (r *running) openStore(*serveCmd) error {
 		}
 		r.members = members
 		r.closers = append(r.closers, leave)
+		if err := r.watchEviction(store); err != nil {
+			return err
+		}
 	}
 	r.store, err = r.measured(store)
 	return err
@@ -163,6 +167,9 @@ func (r *running) run(ctx context.Context, hangups <-chan os.Signal) error {
 	}
 	if r.cert != nil {
 		background.Go(func() { r.cert.run(watching) })
+	}
+	if r.eviction != nil {
+		background.Go(func() { r.eviction.run(watching) })
 	}
 	err := r.server.run(ctx)
 	stop()

@@ -72,7 +72,8 @@ func redisOptions(c *config.Redis) (*redis.UniversalOptions, error) {
 		Addrs: u.Addrs, MasterName: u.Master, IsClusterMode: u.Mode == config.Cluster, DB: u.DB, Username: u.User, Password: u.Password,
 		SentinelUsername: c.SentinelUser, SentinelPassword: c.SentinelPassword,
 		DialTimeout: dialTimeout, DialerRetries: 1, ReadTimeout: dialTimeout, WriteTimeout: dialTimeout,
-		ContextTimeoutEnabled: true, // a decision's time-out ends its commands
+		ContextTimeoutEnabled: true,            // a decision's time-out ends its commands
+		ConnMaxIdleTime:       2 * time.Second, // a peer that went without a word leaves connections that look well
 		// The server's notices of maintenance are of no use to commands of milliseconds, and asking for them delays every connection.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}

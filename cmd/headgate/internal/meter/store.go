@@ -2,6 +2,7 @@ package meter
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -72,6 +73,23 @@ func (m *Meter) Replicas(count func() int) error {
 	return m.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: namespace, Name: "replicas", Help: "Gateways that share the store, as this one sees it: local decisions divide by it.",
 	}, func() float64 { return float64(count()) }))
+}
+
+// Eviction serves whether the servers behind the store drop keys when they are full, and how many they have dropped. It is called once,
+// with what is safe for concurrent use.
+func (m *Meter) Eviction(evicts func() bool, evicted func() int64) error {
+	may := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "store_evicts", Help: "1 = a server behind the store drops keys, and spent budgets with them, when its memory is full.",
+	}, func() float64 {
+		if evicts() {
+			return 1
+		}
+		return 0
+	})
+	did := prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Namespace: namespace, Name: "store_evicted_keys_total", Help: "Keys of any kind that the servers behind the store have dropped since they started.",
+	}, func() float64 { return float64(evicted()) })
+	return errors.Join(m.registry.Register(may), m.registry.Register(did))
 }
 
 // Take implements [headgate.Store].
