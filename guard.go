@@ -9,7 +9,7 @@ import (
 
 // GuardConfig configures a [Guard]. The zero value is good.
 type GuardConfig struct {
-	// Timeout bounds each call, in addition to the caller's context. The store gets nine tenths of it, so that whoever asked has an answer
+	// Timeout bounds each call, in addition to the caller's context. The store gets four fifths of it, so that whoever asked has an answer
 	// within it, also on a busy machine. 0 = DefaultTimeout, negative = none.
 	Timeout time.Duration
 	// Breaker says when to stop asking.
@@ -99,7 +99,7 @@ func (g *Guard) bounded(ctx context.Context, call func(context.Context) error) e
 	if g.timeout < 0 {
 		return call(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, g.timeout-g.timeout/10)
+	ctx, cancel := context.WithTimeout(ctx, g.timeout-g.timeout/5)
 	defer cancel()
 	return call(ctx)
 }

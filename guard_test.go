@@ -192,7 +192,7 @@ func TestGuardHangingStore(t *testing.T) {
 				if _, err := guard.Take(t.Context(), guarded); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("%v, want the deadline", err)
 				}
-				if waited := time.Since(start); waited != headgate.DefaultTimeout/10*9 {
+				if waited := time.Since(start); waited != headgate.DefaultTimeout/5*4 {
 					t.Errorf("waited %v", waited)
 				}
 			})

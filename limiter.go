@@ -20,7 +20,7 @@ type Config struct {
 	// OnStoreError is what a caller gets when the store cannot answer. The zero value is [FailClosed].
 	OnStoreError FailureMode
 	// Timeout bounds each decision and each Refund and Reset of a store other than a [Memory], in addition to the caller's context.
-	// 0 = DefaultTimeout, negative = none. The store gets nine tenths of it. A store that is a [Guard] has its own instead.
+	// 0 = DefaultTimeout, negative = none. The store gets four fifths of it. A store that is a [Guard] has its own instead.
 	Timeout time.Duration
 	// Breaker says when to stop asking a store that does not answer. A [Memory] has none, and a Guard its own.
 	Breaker BreakerConfig
