@@ -52,6 +52,7 @@
 // # Concurrency
 //
 // A [Limiter] and every [Store] are safe for use by many goroutines at once. A [Limit], a [Charge] and a [Decision] are plain values.
-// This package starts no goroutine: what it is doing, it is doing on the caller's. Nothing is shared behind your back: two limiters on
-// one store share its counters, two stores share none.
+// What this package does, it does on the caller's goroutine, and needs no end. The one exception is the probe of a [Guard] whose store
+// has not answered: one at a time, over within the time-out. Nothing is shared behind your back: two limiters on one store share its
+// counters, two stores share none.
 package headgate

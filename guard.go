@@ -20,8 +20,8 @@ type GuardConfig struct {
 }
 
 // A Guard stands between limiters and a store that may be away. It gives each call a deadline, and when calls fail it stops making them
-// for a while: they fail at once with [ErrBreakerOpen]. While it is open, now and then a call sends out a probe, a look at one of its
-// own counters that changes nothing, and does not wait for it.
+// for a while: they fail at once with [ErrBreakerOpen]. While it is open, now and then a call sends out a probe, and does not wait for it: a
+// charge of the same key under a limit that is the Guard's own, since a store that can be read and not written to decides nothing.
 //
 // A [Limiter] makes a Guard of its own around any store but a [Memory] or a Guard. Make one yourself for limiters that share a store, so
 // that they share what is known about it. Safe for concurrent use.
@@ -79,7 +79,7 @@ func (g *Guard) do(ctx context.Context, op string, first Charge, more []Charge, 
 	start := time.Now()
 	pass, probe := g.breaker.admit(start)
 	if probe {
-		go g.probe(Charge{Key: first.Key, Limit: first.Limit})
+		go g.probe(probeOf(first.Key))
 	}
 	if !pass {
 		return &StoreError{Op: op, Err: g.breaker.refusal()}
@@ -107,14 +107,19 @@ func (g *Guard) bounded(ctx context.Context, call func(context.Context) error) e
 // probeTimeout bounds a probe of a Guard without Timeout.
 const probeTimeout = time.Second
 
-// probe looks at a counter and tells the breaker what came of it. There is at most one under way, for no longer than the time-out.
-func (g *Guard) probe(look Charge) {
+// probeOf is the charge of a probe for key. Its limit is the same for all, has room for any number of them, and is soon as if never used.
+func probeOf(key string) Charge {
+	return Charge{Key: key, Cost: 1, Limit: Limit{Name: "headgate probe", Algorithm: FixedWindow, Count: 1_000_000, Period: time.Second}}
+}
+
+// probe charges a counter and tells the breaker what came of it. There is at most one under way, for no longer than the time-out.
+func (g *Guard) probe(c Charge) {
 	timeout := g.timeout
 	if timeout < 0 {
 		timeout = probeTimeout
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	_, err := g.store.Take(ctx, look)
+	_, err := g.store.Take(ctx, c)
 	g.breaker.probed(time.Now(), err)
 }

@@ -28,6 +28,7 @@ const (
 	fine int32 = iota
 	refused
 	hung
+	readOnly
 )
 
 var errRefused = errors.New("connection refused")
@@ -50,6 +51,10 @@ func (m *moody) Take(ctx context.Context, first headgate.Charge, more ...headgat
 	case hung:
 		<-ctx.Done()
 		return headgate.Decision{}, ctx.Err()
+	case readOnly:
+		if first.Cost > 0 {
+			return headgate.Decision{}, errRefused
+		}
 	}
 	return m.Memory.Take(ctx, first, more...)
 }
@@ -133,8 +138,8 @@ func TestGuardProbesAndRecovers(t *testing.T) {
 		if want := fmt.Sprint([]time.Duration{100e6, 200e6, 400e6, 800e6, 1e9, 1e9}); fmt.Sprint(waits) != want {
 			t.Errorf("probes after %v, want %v", waits, want)
 		}
-		if store.spent.Load() != spent {
-			t.Errorf("probes asked for %d tokens, want none", store.spent.Load()-spent)
+		if n := store.spent.Load() - spent; n != 6 {
+			t.Errorf("6 probes asked for %d tokens, want one each: a store that cannot be written to decides nothing", n)
 		}
 		store.mood.Store(fine)
 		time.Sleep(headgate.DefaultBreakerMaxWait)
@@ -144,6 +149,31 @@ func TestGuardProbesAndRecovers(t *testing.T) {
 		synctest.Wait()
 		if d, err := guard.Take(t.Context(), guarded); err != nil || d.Remaining != 999 {
 			t.Errorf("after recovery: %+v, %v; want the store's first charge", d, err)
+		}
+	})
+}
+
+// TestGuardOfReadOnlyStore has a store answer looks alone, as a replica and a full server do: the breaker stays open.
+func TestGuardOfReadOnlyStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newMoody(t)
+		opened, closed := 0, 0
+		guard := newGuard(t, store, headgate.GuardConfig{OnChange: func(_, to headgate.BreakerState) {
+			switch to {
+			case headgate.BreakerClosed:
+				closed++
+			case headgate.BreakerOpen:
+				opened++
+			}
+		}})
+		store.mood.Store(readOnly)
+		for range 1000 {
+			_, _ = guard.Take(t.Context(), guarded)
+			time.Sleep(10 * time.Millisecond)
+		}
+		synctest.Wait()
+		if closed != 0 || opened < 10 || guard.State() == headgate.BreakerClosed {
+			t.Errorf("closed %d times, opened %d, now %v; want it never closed again", closed, opened, guard.State())
 		}
 	})
 }

@@ -33,8 +33,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A Limiter holds callers to limits through a [Store]. Make one with [New]; it is safe for concurrent use and needs no Close: it has
-// no goroutine of its own and does not close its store.
+// A Limiter holds callers to limits through a [Store]. Make one with [New]; it is safe for concurrent use and needs no Close: it keeps
+// no goroutine and does not close its store.
 type Limiter struct {
 	store  Store
 	limits []Limit

@@ -113,6 +113,22 @@ func TestPolicyField(t *testing.T) {
 	}
 }
 
+// No number is longer than the 15 digits that an Integer of a structured field may have.
+func TestNumbersFitStructuredFields(t *testing.T) {
+	const most = "999999999999999"
+	limit := headgate.Limit{Name: "huge", Count: headgate.MaxCount, Period: time.Second}
+	list := []headgate.State{{Limit: limit, Allowed: true, Remaining: headgate.MaxCount}}
+	for fields, want := range map[httplimit.Fields]map[string]string{
+		httplimit.Draft11:    {"RateLimit": `"huge";r=` + most + `;t=0`, "RateLimit-Policy": `"huge";q=` + most + `;w=1`},
+		httplimit.Draft7:     {"RateLimit": "limit=" + most + ", remaining=" + most + ", reset=0", "RateLimit-Policy": most + ";w=1"},
+		httplimit.Draft6:     {"RateLimit-Limit": most, "RateLimit-Remaining": most},
+		httplimit.XRateLimit: {"X-RateLimit-Limit": most, "X-RateLimit-Remaining": most},
+	} {
+		limiter := newLimiter(t, states(list...), headgate.Config{}, limit)
+		wantFields(t, serve(newMiddleware(t, limiter, httplimit.Config{Fields: fields})(ok), get()).Header(), want)
+	}
+}
+
 // serveStates answers one request whose charges were found to be in these states.
 func serveStates(tb testing.TB, list []headgate.State) *httptest.ResponseRecorder {
 	limiter := newLimiter(tb, states(list...), headgate.Config{}, headgate.PerSecond(1))

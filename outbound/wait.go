@@ -133,7 +133,8 @@ func (a answer) limited() error {
 	return &LimitedError{RetryAfter: max(a.retry, a.pause), Paused: a.pause >= a.retry, Decision: a.decision}
 }
 
-// queue returns when it is the waiter's turn. Where those before it must wait longer than it may, it fails at once.
+// queue returns when it is the waiter's turn. Where those before it must wait longer than it may, or are too many for the limits to let all of
+// them through in time, it fails at once: so a line is never longer than what can be served.
 func (w *waiter) queue() error {
 	select {
 	case <-w.turn.Up():
@@ -143,6 +144,9 @@ func (w *waiter) queue() error {
 	now, one := time.Now(), w.facts.of(w.bill.key)
 	if one.ready.After(w.end) {
 		return w.outrun(now)
+	}
+	if wait, limit := w.bill.wait(w.turn.Place()); wait > w.end.Sub(now) {
+		return &LimitedError{RetryAfter: wait, Decision: headgate.Decision{Limit: limit, RetryAfter: wait}}
 	}
 	w.begin(max(0, one.ready.Sub(now)))
 	timer := time.NewTimer(w.end.Sub(now))

@@ -44,6 +44,37 @@ func TestInOrderOfArrival(t *testing.T) {
 	})
 }
 
+// A line is no longer than what the limits let through within MaxWait: who would stand behind that fails at once.
+func TestLineIsBounded(t *testing.T) {
+	for text, want := range map[string]int{"1/s": 10, "1/s burst 5": 14, "4/2s fixed-window": 20, "4/2s sliding-log": 20, "2/h": 2} {
+		synctest.Test(t, func(t *testing.T) {
+			up := newUpstream(nil)
+			tr := transport(t, up, limiterOn(t, inMemory(t), headgate.Config{}, text), outbound.Config{MaxWait: 9500 * time.Millisecond})
+			c := newCrowd(t)
+			start := time.Now()
+			for i := range 500 {
+				c.start(t.Context(), tr, "/"+strconv.Itoa(i))
+			}
+			if n := tr.Counts().WaitingNow; n > int64(want)+4 { // a window may end at once, so one more window of them may hope
+				t.Errorf("%s: %d wait for what lets %d through", text, n, want)
+			}
+			if time.Since(start) != 0 {
+				t.Fatal("time went on")
+			}
+			errs := c.wait()
+			for _, err := range errs {
+				var limited *outbound.LimitedError
+				if !errors.As(err, &limited) || limited.RetryAfter <= 0 {
+					t.Fatalf("%s: %v, want a LimitedError", text, err)
+				}
+			}
+			if len(up.paths) != want || len(errs) != 500-want {
+				t.Errorf("%s: %d sent and %d refused of 500, want %d sent", text, len(up.paths), len(errs), want)
+			}
+		})
+	}
+}
+
 // Without MaxWait, a request that would have to wait fails at once, with the decision.
 func TestFailsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -114,10 +114,10 @@ func (m *Membership) live(ctx context.Context) {
 	defer close(m.done)
 	ticker := time.NewTicker(m.ttl / 3)
 	defer ticker.Stop()
+	var settled time.Time
 	for {
-		if n, err := m.beat(ctx, m.ttl); err == nil && n > 0 {
-			m.replicas.Store(n)
-			m.seen.Store(time.Now().UnixNano())
+		if n, err := m.beat(ctx, m.ttl); err == nil && n != 0 {
+			settled = m.learn(n, settled)
 		}
 		select {
 		case <-ticker.C:
@@ -127,7 +127,23 @@ func (m *Membership) live(ctx context.Context) {
 	}
 }
 
-// beat tells Redis for how long this replica is alive, and returns how many are.
+// learn takes note of a number that Redis answered: negative where this replica was not on the list, since Redis has lost it or was away.
+// Then the others are about to come back as well, and who crashed meanwhile is found out after the TTL: until settled, which it returns, the
+// number does not go down. So an outage that soon follows another is not divided by too few.
+func (m *Membership) learn(n int64, settled time.Time) time.Time {
+	now := time.Now()
+	if n < 0 {
+		n, settled = -n, now.Add(m.ttl)
+	}
+	if now.Before(settled) {
+		n = max(n, m.replicas.Load())
+	}
+	m.replicas.Store(n)
+	m.seen.Store(now.UnixNano())
+	return settled
+}
+
+// beat tells Redis for how long this replica is alive, and returns how many are, as the script says it.
 func (m *Membership) beat(ctx context.Context, alive time.Duration) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(m.ttl/3, 100*time.Millisecond))
 	defer cancel()

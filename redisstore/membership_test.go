@@ -80,6 +80,27 @@ func TestMembershipHoldsWithoutRedis(t *testing.T) {
 	}
 }
 
+// TestMembershipAfterDataLost has Redis come back without the list, and go again before the others could tell it that they are alive: the
+// number does not go down. Who does not come back is found out after the TTL.
+func TestMembershipAfterDataLost(t *testing.T) {
+	client := redistest.Start(t).Client()
+	cfg := redisstore.MembershipConfig{TTL: time.Second}
+	a, b := join(t, client, cfg), join(t, client, cfg)
+	awaitReplicas(t, 2, a, b)
+	b.Crash()
+	seen := a.Seen()
+	if err := client.Del(t.Context(), "headgate:members").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for a.Seen().Equal(seen) {
+		time.Sleep(time.Millisecond)
+	}
+	if a.Replicas() != 2 {
+		t.Errorf("%d replicas at the first sign of life on a list that was lost, want still 2", a.Replicas())
+	}
+	awaitReplicas(t, 1, a)
+}
+
 // TestMembershipAfterClockStep: a member whose time of death lies far ahead, since the clock has stepped back, goes all the same.
 func TestMembershipAfterClockStep(t *testing.T) {
 	client := redistest.Start(t).Client()

@@ -56,6 +56,29 @@ routes: [{path: /, upstream: "http://127.0.0.1:1", limits: ["1/s"], on_store_err
 	})
 }
 
+// A store that can be read and not written to decides nothing: /readyz says so, and the breaker stays open.
+func TestReadOnlyStoreIsDegraded(t *testing.T) {
+	server := redistest.Start(t)
+	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer up.Close()
+	text := strings.NewReplacer("REDIS", server.URL(), "TIMEOUT", "1s", "LIMIT", "100/hour", "UPSTREAM", up.URL).Replace(fleetFile)
+	p := serve(t, "--config", write(t, "c.yaml", "admin: 127.0.0.1:0\n"+text))
+	if resp, _ := get(t, p.url, "acme-key"); resp.StatusCode != 200 {
+		t.Fatalf("status %d before, want 200", resp.StatusCode)
+	}
+	server.Do("REPLICAOF", "127.0.0.1", "1")
+	for range 8 {
+		if _, body := get(t, p.admin()+"/readyz", ""); !strings.Contains(body, `"status":"degraded"`) || !strings.Contains(body, "READONLY") {
+			t.Fatalf("on a replica: %s", body)
+		}
+	}
+	server.Do("REPLICAOF", "NO", "ONE")
+	await(t, "the store's decisions", func() bool { resp, _ := get(t, p.url, "acme-key"); return resp.StatusCode == 200 })
+	if n := strings.Count(p.stderr(), "it decides again"); n != 1 {
+		t.Errorf("%d lines that the store is back, want 1", n)
+	}
+}
+
 // All routes share what is known of the store: what one finds out, no other waits for.
 func TestOneBreaker(t *testing.T) {
 	server := redistest.Start(t)

@@ -19,6 +19,7 @@ type Turn struct {
 	lines *Lines
 	key   string
 	queue *queue
+	place int
 	up    chan struct{}
 }
 
@@ -39,6 +40,7 @@ func (l *Lines) Join(key string) *Turn {
 	}
 	t.queue = q
 	q.turns = append(q.turns, t)
+	t.place = len(q.turns)
 	if len(q.turns) == 1 {
 		close(t.up)
 	}
@@ -47,6 +49,9 @@ func (l *Lines) Join(key string) *Turn {
 
 // Up returns a channel that is closed when it is the turn of t.
 func (t *Turn) Up() <-chan struct{} { return t.up }
+
+// Place returns which place t took when it joined, 1 being the head's.
+func (t *Turn) Place() int { return t.place }
 
 // Line returns how many stand in the line, t included. It is for those who have not left.
 func (t *Turn) Line() int {

@@ -138,11 +138,12 @@ func (b *breakerLog) changed(from, to headgate.BreakerState) {
 	}
 }
 
-// storeCheck looks at a counter of its own, which also lets a breaker find out that the store is back where no request does.
+// storeCheck charges a counter of its own, which also lets a breaker find out that the store is back where no request does. It is not a look: a
+// replica and a full server answer those, and decide nothing.
 func storeCheck(store headgate.Store) admin.Check {
-	look := headgate.Charge{Key: "readyz", Limit: headgate.Limit{Name: "readyz", Count: 1, Period: time.Second}}
+	charge := headgate.Charge{Key: "readyz", Cost: 1, Limit: headgate.Limit{Name: "readyz", Count: 1_000_000, Period: time.Second}}
 	return func(ctx context.Context) string {
-		if _, err := store.Take(ctx, look); err != nil {
+		if _, err := store.Take(ctx, charge); err != nil {
 			return "on_store_error answers: " + strings.TrimPrefix(err.Error(), "headgate: ")
 		}
 		return ""

@@ -251,6 +251,7 @@ func TestWhatTheUpstreamSees(t *testing.T) {
 		r.Header.Set("Connection", "X-Hop")
 		r.Header.Set("X-Hop", "1")
 		r.Header.Set("X-End", "2")
+		r.Header.Set("X-Headgate-Tenant", "globex")
 	}
 	url := serve(t, file, nil, upstream)
 	do(t, "GET", url+"/a%20b/c%2Fd?x=1;y=%zz", key("acme-key"), forged)
@@ -260,7 +261,7 @@ func TestWhatTheUpstreamSees(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"X-API-Key": "", "X-Forwarded-For": "127.0.0.1", "X-Forwarded-Proto": "http", "X-Forwarded-Host": strings.TrimPrefix(url, "http://"),
-		"Forwarded": "", "X-Real-IP": "", "X-Hop": "", "Connection": "", "X-End": "2",
+		"Forwarded": "", "X-Real-IP": "", "X-Hop": "", "Connection": "", "X-End": "2", "X-Headgate-Tenant": "",
 	} {
 		if got := r.Header.Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
@@ -272,6 +273,7 @@ func TestWhatTheUpstreamSees(t *testing.T) {
 	r = <-seen
 	for name, want := range map[string]string{
 		"X-API-Key": "acme-key", "X-Forwarded-For": "forged, 127.0.0.1", "X-Forwarded-Host": "forged", "Forwarded": "forged", "X-Real-IP": "forged",
+		"X-Headgate-Tenant": "",
 	} {
 		if got := r.Header.Get(name); got != want {
 			t.Errorf("behind a trusted proxy, %s: %q, want %q", name, got, want)

@@ -67,6 +67,7 @@ func rewrite(pr *httputil.ProxyRequest, r *policy.Route, addresses *identity.Add
 	for _, name := range hide {
 		pr.Out.Header.Del(name)
 	}
+	pr.Out.Header.Del(TenantHeader) // what forward-auth says of a caller, no caller says of itself
 	if !addresses.TrustsPeer(pr.In) {
 		pr.Out.Header.Del("X-Real-Ip")
 		pr.SetXForwarded()

@@ -101,11 +101,12 @@ func (k *Keys) find(ctx context.Context, id, algorithm string, now time.Time) ([
 	return found, nil
 }
 
-// fresh returns keys that are not too old to be believed. It waits for them only where the old ones have missed their time.
+// fresh returns keys that are not too old to be believed. It waits for them only where the old ones have missed their time, and then once: an
+// issuer that hangs keeps nobody waiting whose keys are believed all the same.
 func (k *Keys) fresh(ctx context.Context, now time.Time) *keyList {
 	list := k.current.Load()
 	switch {
-	case list == nil || now.Sub(list.at) > 2*k.refresh:
+	case list == nil || now.Sub(list.at) > k.refresh+staleFor || now.Sub(list.at) > 2*k.refresh && k.problem.Load() == nil:
 		k.update(ctx, now, retryGap)
 	case now.Sub(list.at) > k.refresh:
 		k.begin(now, retryGap)

@@ -238,9 +238,10 @@ func TestIssuerAway(t *testing.T) {
 		}
 		is.show(func(is *issuerServer) { is.status, is.body = 0, "" })
 		start = start.Add(10 * time.Second)
-		if got := token(start); got != "believed" || keys.Problem() != "" {
-			t.Errorf("after %s: %s, problem %q", name, got, keys.Problem())
+		if got := token(start); got != "believed" {
+			t.Errorf("after %s: %s", name, got)
 		}
+		await(t, "the keys", func() bool { return keys.Problem() == "" }) // nobody waits for them
 	}
 	is.show(func(is *issuerServer) { is.status = http.StatusServiceUnavailable })
 	if got := token(start.Add(2 * time.Hour)); got != "no keys" {
@@ -290,6 +291,38 @@ func TestIssuerHangs(t *testing.T) {
 	keys.Close()
 	if got := bearer(t, id, token)(now.Add(time.Hour)); got != "no keys" || is.times() != 1 {
 		t.Errorf("closed: %s after %d questions", got, is.times())
+	}
+}
+
+// An issuer that hangs: one wait finds that out, and after it nobody waits whose keys are believed all the same.
+func TestIssuerHangsWithKeysKnown(t *testing.T) {
+	key, start := ecKey(t), time.Now()
+	is := newIssuer(t, public(key, "k", ""))
+	c := tokenConfig(t, `jwks_url: "`+is.url()+`"`, "refresh: 5m")
+	keys := is.keys(t, c)
+	id, err := identity.New(c, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := bearer(t, id, sign(t, jose.ES256, key, "k", lasting(start)))
+	if got := token(start); got != "believed" {
+		t.Fatal(got)
+	}
+	is.show(func(is *issuerServer) { is.status = http.StatusInternalServerError })
+	start = start.Add(20 * time.Minute)
+	if got := token(start); got != "believed" || keys.Problem() == "" {
+		t.Fatalf("away: %s, problem %q", got, keys.Problem())
+	}
+	is.show(func(is *issuerServer) { is.hang = make(chan struct{}) })
+	asked := is.times()
+	for i := range 5 { // the question hangs, and would for seconds: an answer is there while it does
+		if got := token(start.Add(time.Duration(2+i) * time.Second)); got != "believed" {
+			t.Errorf("hanging: %s", got)
+		}
+	}
+	await(t, "a question", func() bool { return is.times() == asked+1 })
+	if keys.Problem() == "" {
+		t.Error("no problem is reported while the issuer hangs")
 	}
 }
 
