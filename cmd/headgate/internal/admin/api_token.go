@@ -3,7 +3,9 @@ package admin
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 )
 
@@ -11,11 +13,17 @@ import (
 func (a *API) admit(w http.ResponseWriter, r *http.Request) bool {
 	tokens := a.settings.Load().Tokens
 	if len(tokens) == 0 {
-		if !a.loopback {
+		switch {
+		case !a.loopback:
 			writeProblem(w, r, problem{Status: http.StatusForbidden,
 				Detail: "The decision API is off: its listener is not of this host alone, and the configuration has no api.token_sha256."})
+		case !ownHost(r.Host):
+			writeProblem(w, r, problem{Status: http.StatusForbidden,
+				Detail: "Without api.token_sha256 the decision API answers to localhost and loopback addresses alone, not to the name in Host."})
+		default:
+			return true
 		}
-		return a.loopback
+		return false
 	}
 	token, found := bearer(r.Header)
 	switch {
@@ -29,6 +37,19 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	return false
+}
+
+// ownHost says whether host, as the request calls this server, is this very host. A page of any site that a browser on it shows can have its name
+// lead here, and would then be of the same origin; it cannot choose another name in Host.
+func ownHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && addr.Unmap().IsLoopback()
 }
 
 // bearer returns the token that h bears; false if none. Two of them are none.
