@@ -89,6 +89,23 @@ local at, life, a, b = { false }, { 0 }, { 0 }, { 0 } -- life is false where it 
 local packed = { false } -- the state as it is stored, where that is known
 local found              -- the other table that it was found in
 
+-- Sets field i to what a hash holds of it. Returns whether it holds a state.
+local function keep(i, value)
+  local size = value and #value
+  if size == 14 then
+    at[i], a[i], b[i] = read('>I7I3I4', value)
+    life[i] = false
+  elseif size == 22 then
+    at[i], life[i], a[i], b[i] = read('>I7I6I4I5', value)
+  elseif size == 27 then
+    at[i], life[i], a[i], b[i] = read('>I7I6I7I7', value)
+  else
+    return false
+  end
+  packed[i] = value
+  return true
+end
+
 -- Returns the life of a state written at s, where the limit alone says it: not of a fixed window.
 local function implied(L, s)
   if L.kind == 0 then return L.life end
@@ -111,21 +128,10 @@ while #tables < ntables and nextTable() > 0 do
     values = {}
   end
   for j = 1, n do
-    local i, value = base + j, values[j + 1]
-    local size = value and #value
-    if size == 14 then
-      at[i], a[i], b[i] = read('>I7I3I4', value)
-      life[i], packed[i] = false, value
-    elseif size == 22 then
-      at[i], life[i], a[i], b[i] = read('>I7I6I4I5', value)
-      packed[i] = value
-    elseif size == 27 then
-      at[i], life[i], a[i], b[i] = read('>I7I6I7I7', value)
-      packed[i] = value
-    else
+    if not keep(base + j, values[j + 1]) then
       rare = true
       T.missing = T.missing or {}
-      T.missing[#T.missing + 1] = i
+      T.missing[#T.missing + 1] = base + j
     end
   end
 end
@@ -200,20 +206,7 @@ if rare then
     for j = 1, #list do names[j] = ARGV[4 + list[j]] end
     local values = call('HMGET', hash, unpack(names))
     for j = 1, #list do
-      local i, value = list[j], values[j]
-      local size = value and #value
-      if size == 14 then
-      at[i], a[i], b[i] = read('>I7I3I4', value)
-      life[i], packed[i] = false, value
-    elseif size == 22 then
-        at[i], life[i], a[i], b[i] = read('>I7I6I4I5', value)
-        packed[i] = value
-      elseif size == 27 then
-        at[i], life[i], a[i], b[i] = read('>I7I6I7I7', value)
-        packed[i] = value
-      else
-        others[#others + 1] = i
-      end
+      if not keep(list[j], values[j]) then others[#others + 1] = list[j] end
     end
     return others
   end
