@@ -285,6 +285,25 @@ func TestOutageLog(t *testing.T) {
 	})
 }
 
+// A second is a second, also across the edge of one.
+func TestOutageLogAcrossSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		l := limiterOn(t, failing{errBroken}, headgate.Config{OnStoreError: headgate.FailOpen, Logger: slog.New(slog.NewTextHandler(&log, nil))}, "5/s")
+		time.Sleep(950 * time.Millisecond)
+		for _, tt := range []struct {
+			wait  time.Duration
+			lines int
+		}{{0, 1}, {100 * time.Millisecond, 1}, {899 * time.Millisecond, 1}, {time.Millisecond, 2}} {
+			time.Sleep(tt.wait)
+			mustAllow(t, l, "k", 1)
+			if got := strings.Count(log.String(), "\n"); got != tt.lines {
+				t.Errorf("%d lines after %v more, want %d", got, tt.wait, tt.lines)
+			}
+		}
+	})
+}
+
 func TestFailureModeString(t *testing.T) {
 	for m, want := range map[headgate.FailureMode]string{
 		headgate.FailClosed: "closed", headgate.FailOpen: "open", headgate.FailLocal: "local", 9: "mode(9)",

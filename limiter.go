@@ -226,14 +226,15 @@ func storeError(op string, err error) error {
 
 // outage holds back the log while the store cannot answer.
 type outage struct {
-	last atomic.Int64 // Unix seconds of the last line
+	last atomic.Int64 // Unix nanoseconds of the last line
 	held atomic.Int64 // failures since then that had no line
 }
 
-// report writes a line, unless there was one this second.
+// report writes a line, unless there was one within a second. A clock that steps back does not silence it.
 func (o *outage) report(ctx context.Context, log *slog.Logger, mode FailureMode, err error) {
-	now := time.Now().Unix()
-	if last := o.last.Load(); now == last || !o.last.CompareAndSwap(last, now) {
+	now := time.Now().UnixNano()
+	last := o.last.Load()
+	if since := now - last; since >= 0 && since < int64(time.Second) || !o.last.CompareAndSwap(last, now) {
 		o.held.Add(1)
 		return
 	}
