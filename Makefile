@@ -9,7 +9,7 @@ BENCH ?= .
 TESTGATE := go run ./scripts/testgate
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help run build test test-386 fuzz bench cover lint deps clean ci
+.PHONY: help run build test test-386 fuzz bench bench-go cover lint deps clean ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,7 +29,10 @@ test-386: ## run the tests of the root module as a 32-bit program
 fuzz: deps ## run each fuzz target for FUZZTIME (10s)
 	FUZZTIME=$(FUZZTIME) bash scripts/fuzz.sh
 
-bench: deps ## run the benchmarks that match BENCH (all)
+bench: deps ## measure Headgate beside its peers, in under 15 minutes; writes docs/benchmarks.md and its chart
+	go run ./bench -out docs
+
+bench-go: deps ## run the Go benchmarks that match BENCH (all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem work
 
 cover: deps ## say how much of the code the tests reach; the profile is bin/cover.out

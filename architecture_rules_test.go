@@ -30,6 +30,10 @@ func TestRulesBite(t *testing.T) {
 		{importFaults, "internal/oracle/a.go", imports(module + "/redisstore"), "internal/oracle/a.go imports"},
 		{importFaults, "httplimit/a.go", imports(module), ""},
 		{importFaults, "httplimit/a.go", imports("github.com/redis/go-redis/v9"), "httplimit/a.go imports"},
+		{importFaults, "denial/a.go", imports(module), ""},
+		{importFaults, "denial/a.go", imports(module + "/redisstore"), "denial/a.go imports"},
+		{importFaults, "lease/a.go", imports(module), ""},
+		{importFaults, "lease/a.go", imports(module + "/redisstore"), "lease/a.go imports"},
 		{importFaults, "httplimit/a_test.go", imports("google.golang.org/grpc"), "httplimit/a_test.go imports"},
 		{importFaults, "redisstore/a.go", imports("github.com/redis/go-redis/v9/maintnotifications"), ""},
 		{importFaults, "redisstore/a.go", imports(module + "/redisstore/redistest"), ""},
@@ -47,6 +51,9 @@ func TestRulesBite(t *testing.T) {
 		{importFaults, "cmd/headgate/a.go", imports("github.com/alecthomas/kong"), ""},
 		{importFaults, "proof/a.go", imports(module + "/redisstore"), ""},
 		{importFaults, "proof/a.go", imports(module + "/cmd/headgate"), "proof/a.go imports"},
+		{importFaults, "bench/a.go", imports("github.com/ulule/limiter/v3"), ""},
+		{importFaults, "bench/a.go", imports(module + "/cmd/headgate"), "bench/a.go imports"},
+		{importFaults, "redisstore/a.go", imports(module + "/bench/internal/load"), "redisstore/a.go imports"},
 
 		{docFaults, "a.go", "package p\n", "the package has no comment"},
 		{docFaults, "a.go", "// Package p.\npackage p\n\nfunc F() {}\n", "a.go: F has"},
@@ -70,7 +77,7 @@ func TestRulesBite(t *testing.T) {
 	}
 	for _, tt := range tests {
 		tree := fstest.MapFS{tt.file: {Data: []byte(tt.text)}}
-		for _, m := range []string{".", "redisstore", "cmd/headgate", "grpclimit", "contrib/ginlimit", "proof"} {
+		for _, m := range []string{".", "redisstore", "cmd/headgate", "grpclimit", "contrib/ginlimit", "bench", "proof"} {
 			tree[strings.TrimPrefix(m+"/go.mod", "./")] = &fstest.MapFile{}
 		}
 		h, err := enter(tree)

@@ -32,7 +32,9 @@ var mayImport = map[string][]string{
 	"internal/table":     {module + "/internal/algorithm"},
 	"internal":           {module},
 	"httplimit":          {module},
+	"lease":              {module},
 	"outbound":           {module},
+	"denial":             {module},
 	"storetest":          {module},
 	"scripts":            {},
 	"redisstore":         {module, "github.com/redis/go-redis/v9"},
@@ -47,6 +49,9 @@ var mayImport = map[string][]string{
 	"deploy":             {anything},
 	"proof":              {anything},
 	"examples":           {anything},
+	"cmd/headgate/internal/load": {
+		module, module + "/redisstore", "github.com/redis/go-redis/v9", "github.com/HdrHistogram/hdrhistogram-go",
+	},
 }
 
 // A house is all the Go files of the repository.

@@ -25,7 +25,13 @@ type Charge struct {
 }
 
 // Validate returns nil, or an error that matches [ErrInvalidCharge] or, for its limit, [ErrInvalidLimit]. It never carries the key.
-func (c Charge) Validate() error {
+func (c Charge) Validate() error { return c.check() }
+
+// sound says whether c is valid but for its limit.
+func (c *Charge) sound() bool { return c.Key != "" && len(c.Key) <= MaxKey && c.Cost >= 0 }
+
+// check is Validate without a copy.
+func (c *Charge) check() error {
 	switch {
 	case c.Key == "":
 		return fmt.Errorf("%w: empty key, want who pays", ErrInvalidCharge)
@@ -34,7 +40,7 @@ func (c Charge) Validate() error {
 	case c.Cost < 0:
 		return fmt.Errorf("%w: cost %d, want 0 or more", ErrInvalidCharge, c.Cost)
 	}
-	return c.Limit.Validate()
+	return c.Limit.check()
 }
 
 // Never is the RetryAfter of a request that cannot succeed however long it waits: its cost is above the capacity.
@@ -52,11 +58,15 @@ const (
 	FromOpen
 	// FromClosed denied the request undecided, since the store could not answer: [FailClosed].
 	FromClosed
+	// FromLease is a grant in process, out of tokens that the store has granted to this process before: package lease. It is never a denial.
+	FromLease
+	// FromCache is a denial in process, of a store's that still holds: package denial.
+	FromCache
 )
 
-var sourceNames = [...]string{"store", "local", "open", "closed"}
+var sourceNames = [...]string{"store", "local", "open", "closed", "lease", "cache"}
 
-// String returns "store", "local", "open" or "closed".
+// String returns "store", "local", "open", "closed", "lease" or "cache".
 func (s Source) String() string {
 	if int(s) < len(sourceNames) {
 		return sourceNames[s]

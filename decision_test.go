@@ -77,7 +77,8 @@ func TestDecide(t *testing.T) {
 
 func TestSourceString(t *testing.T) {
 	for s, want := range map[headgate.Source]string{
-		headgate.FromStore: "store", headgate.FromLocal: "local", headgate.FromOpen: "open", headgate.FromClosed: "closed", 77: "source(77)",
+		headgate.FromStore: "store", headgate.FromLocal: "local", headgate.FromOpen: "open", headgate.FromClosed: "closed",
+		headgate.FromLease: "lease", headgate.FromCache: "cache", 77: "source(77)",
 	} {
 		if got := s.String(); got != want {
 			t.Errorf("%d: %q, want %q", uint8(s), got, want)

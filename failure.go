@@ -59,7 +59,9 @@ func undecided(source Source, first Charge) Decision {
 // failLocal decides in process, at this replica's share of each limit. The charges were found valid.
 func (l *Limiter) failLocal(first Charge, more []Charge) Decision {
 	replicas := l.replicas()
-	d := l.backup.take(share(first, replicas), shareAll(more, replicas))
+	mine := share(first, replicas)
+	var d Decision
+	_ = l.backup.take(&d, &mine, shareAll(more, replicas)) // nobody closes it
 	for i := range d.States {
 		s := &d.States[i]
 		s.Limit.Name, s.RetryAfter = ownName(s.Limit.Name), hint(s.RetryAfter, chargeAt(i, first, more))
@@ -76,7 +78,8 @@ func (l *Limiter) failLocal(first Charge, more []Charge) Decision {
 // refundLocal gives back what failLocal has just granted.
 func (l *Limiter) refundLocal(first Charge, more []Charge) {
 	replicas := l.replicas()
-	l.backup.refund(share(first, replicas), shareAll(more, replicas), 0)
+	mine := share(first, replicas)
+	_ = l.backup.refund(&mine, shareAll(more, replicas), 0) // nobody closes it
 }
 
 func (l *Limiter) replicas() int64 {

@@ -23,7 +23,7 @@ type GuardConfig struct {
 // for a while: they fail at once with [ErrBreakerOpen]. While it is open, now and then a call sends out a probe, and does not wait for it: a
 // charge of the same key under a limit that is the Guard's own, since a store that can be read and not written to decides nothing.
 //
-// A [Limiter] makes a Guard of its own around any store but a [Memory] or a Guard. Make one yourself for limiters that share a store, so
+// A [Limiter] makes a Guard of its own around any store but a [Memory] or one that is [Guarded]. Make one yourself for limiters that share a store, so
 // that they share what is known about it. Safe for concurrent use.
 type Guard struct {
 	store   Store
@@ -32,6 +32,19 @@ type Guard struct {
 }
 
 var _ Store = (*Guard)(nil)
+
+// Guarded is a [Store] that has a [Guard] inside: one that answers some requests in process and asks a guarded store the others. A
+// [Limiter] puts no Guard of its own around it, which would keep it from answering while the store does not.
+type Guarded interface {
+	Store
+	// Guard returns the Guard that the store is asked through; nil = there is none.
+	Guard() *Guard
+}
+
+var _ Guarded = (*Guard)(nil)
+
+// Guard implements [Guarded]: it returns g.
+func (g *Guard) Guard() *Guard { return g }
 
 // NewGuard returns a Guard around store. Errors match [ErrInvalidConfig].
 func NewGuard(store Store, cfg GuardConfig) (*Guard, error) {

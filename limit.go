@@ -85,7 +85,10 @@ func (l Limit) Capacity() int64 {
 }
 
 // Validate returns nil, or an error that matches [ErrInvalidLimit] and says which number is wrong and what would be right.
-func (l Limit) Validate() error {
+func (l Limit) Validate() error { return l.check() }
+
+// check is Validate. Requests are checked through it, since a copy of the limit for each of them would cost more than the checks.
+func (l *Limit) check() error {
 	switch {
 	case int(l.Algorithm) >= len(algorithmNames):
 		return l.invalid("unknown algorithm %d", l.Algorithm)
@@ -114,12 +117,12 @@ func (l Limit) Validate() error {
 	return nil
 }
 
-func (l Limit) invalid(format string, args ...any) error {
+func (l *Limit) invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalidLimit, fmt.Sprintf(format, args...))
 }
 
 // params is l in the terms of the pure algorithms.
-func (l Limit) params() algorithm.Params {
+func (l *Limit) params() algorithm.Params {
 	return algorithm.NewParams(algorithm.Kind(l.Algorithm), l.Count, l.Period.Microseconds(), l.Burst)
 }
 

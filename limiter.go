@@ -20,9 +20,9 @@ type Config struct {
 	// OnStoreError is what a caller gets when the store cannot answer. The zero value is [FailClosed].
 	OnStoreError FailureMode
 	// Timeout bounds each decision and each Refund and Reset of a store other than a [Memory], in addition to the caller's context.
-	// 0 = DefaultTimeout, negative = none. The store gets four fifths of it. A store that is a [Guard] has its own instead.
+	// 0 = DefaultTimeout, negative = none. The store gets four fifths of it. A store that is [Guarded] has its own instead.
 	Timeout time.Duration
-	// Breaker says when to stop asking a store that does not answer. A [Memory] has none, and a Guard its own.
+	// Breaker says when to stop asking a store that does not answer. A [Memory] has none, and a Guarded store its own.
 	Breaker BreakerConfig
 	// Replicas returns the number of live replicas that share the limits: [FailLocal] divides by it. nil = 1; less than 1 counts as 1.
 	// It is called for each local decision, by many at once.
@@ -90,18 +90,18 @@ func New(store Store, limits []Limit, cfg Config) (*Limiter, error) {
 
 // guard puts a Guard around the store, unless it needs none or is one.
 func (l *Limiter) guard() error {
-	switch store := l.store.(type) {
-	case *Memory:
-		l.local = true
-	case *Guard:
-		l.bound = max(0, store.timeout)
-	default:
-		guard, err := NewGuard(store, GuardConfig{Timeout: l.cfg.Timeout, Breaker: l.cfg.Breaker, OnChange: l.breakerChanged})
-		if err != nil {
-			return err
-		}
-		l.store, l.bound = guard, max(0, guard.timeout)
+	if _, l.local = l.store.(*Memory); l.local {
+		return nil
 	}
+	if store, ok := l.store.(Guarded); ok && store.Guard() != nil {
+		l.bound = max(0, store.Guard().timeout)
+		return nil
+	}
+	guard, err := NewGuard(l.store, GuardConfig{Timeout: l.cfg.Timeout, Breaker: l.cfg.Breaker, OnChange: l.breakerChanged})
+	if err != nil {
+		return err
+	}
+	l.store, l.bound = guard, max(0, guard.timeout)
 	return nil
 }
 

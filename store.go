@@ -41,8 +41,11 @@ func (l Limit) AppendID(b []byte) []byte {
 
 // CheckCharges validates the charges of one request, for those who write a [Store]. Besides each charge's own validity, it refuses more
 // than MaxCharges of them, and two that give one counter different numbers: same key, name and algorithm, but another limit.
-func CheckCharges(first Charge, more []Charge) error {
-	if err := first.Validate(); err != nil {
+func CheckCharges(first Charge, more []Charge) error { return checkCharges(&first, more) }
+
+// checkCharges is CheckCharges without a copy of the first charge.
+func checkCharges(first *Charge, more []Charge) error {
+	if err := first.check(); err != nil {
 		return err
 	}
 	if len(more) == 0 {
@@ -55,7 +58,7 @@ func CheckCharges(first Charge, more []Charge) error {
 		if err := c.Validate(); err != nil {
 			return fmt.Errorf("charge %d: %w", i+2, err)
 		}
-		if conflict(first, c) {
+		if conflict(*first, c) {
 			return fmt.Errorf("%w: charges 1 and %d hold one key to limits of the name %q with different numbers", ErrInvalidCharge, i+2, c.Limit.Name)
 		}
 		for j, earlier := range more[:i] {

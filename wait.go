@@ -99,7 +99,7 @@ func (l *Limiter) GiveBack(ctx context.Context, d Decision, first Charge, more .
 		return nil
 	}
 	switch d.Source {
-	case FromStore:
+	case FromStore, FromLease:
 		return storeError("refund", l.store.Refund(WithTakenAt(ctx, d.At), first, more...))
 	case FromLocal:
 		if err := CheckCharges(first, more); err != nil {

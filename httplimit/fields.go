@@ -110,7 +110,7 @@ func (f Fields) set(s *setter, o *outcome) {
 	limit, remaining, reset := o.binding.Limit.Capacity(), max(0, o.binding.Remaining), resetOf(o.binding)
 	if f&Draft11 != 0 {
 		s.set("Ratelimit-Policy", o.policies.field)
-		s.set("Ratelimit", draft11(&o.policies, o.binding))
+		s.set("Ratelimit", draft11(o.policies, o.binding))
 	}
 	if f&Draft7 != 0 {
 		s.set("Ratelimit-Policy", draft7Policy(o.policies.limits))

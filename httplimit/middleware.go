@@ -19,9 +19,6 @@ func New(limiter *headgate.Limiter, cfg Config) (func(http.Handler) http.Handler
 		return nil, err
 	}
 	m := &middleware{limiter: limiter, cfg: cfg}
-	if cfg.Key != nil {
-		m.known = describe(limiter.Limits())
-	}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.serve(w, r, next) })
 	}, nil
@@ -30,7 +27,7 @@ func New(limiter *headgate.Limiter, cfg Config) (func(http.Handler) http.Handler
 type middleware struct {
 	limiter *headgate.Limiter
 	cfg     Config
-	known   policies // of the limiter's limits, where every request is held to them
+	known   descriptions
 }
 
 func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -49,7 +46,7 @@ func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 		m.cfg.OnError(w, r, err)
 		return
 	}
-	o := newOutcome(r.Context(), d, &m.known)
+	o := m.known.newOutcome(r.Context(), d)
 	fields := setter{header: w.Header(), values: o.values[:0]}
 	m.cfg.Fields.set(&fields, o)
 	if d.Allowed {
@@ -61,7 +58,7 @@ func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 		m.cfg.OnDenied(w, r.WithContext(o), d)
 		return
 	}
-	writeDenied(w, r, d, &o.policies)
+	writeDenied(w, r, d, o.policies)
 }
 
 // decide returns the limiter's decision. Nothing is asked for a caller who is already gone, so that nothing is charged.

@@ -2,6 +2,7 @@ package httplimit
 
 import (
 	"context"
+	"slices"
 
 	"github.com/headgate/headgate"
 )
@@ -21,7 +22,7 @@ type outcomeKey struct{}
 type outcome struct {
 	context.Context
 	decision headgate.Decision
-	policies policies       // what was asked of the request, here and by the middleware around; empty if nobody could decide
+	policies *policies      // what was asked of the request, here and by the middleware around; empty if nobody could decide
 	binding  headgate.State // the one of them that the fields describe
 	values   [10]string     // backs the fields of the response
 }
@@ -39,9 +40,9 @@ func outcomeFrom(ctx context.Context) *outcome {
 	return o
 }
 
-// newOutcome returns the outcome of d inside of what ctx carries. known are the policies of most decisions, or empty.
-func newOutcome(ctx context.Context, d headgate.Decision, known *policies) *outcome {
-	o := &outcome{Context: ctx, decision: d}
+// newOutcome returns the outcome of d inside of what ctx carries.
+func (k *descriptions) newOutcome(ctx context.Context, d headgate.Decision) *outcome {
+	o := &outcome{Context: ctx, decision: d, policies: &k.none}
 	outer := outcomeFrom(ctx)
 	nested := outer != nil && len(outer.policies.limits) > 0
 	if !decided(d) {
@@ -51,16 +52,13 @@ func newOutcome(ctx context.Context, d headgate.Decision, known *policies) *outc
 		return o
 	}
 	o.binding = headgate.State{Limit: d.Limit, Allowed: d.Allowed, Remaining: d.Remaining, RetryAfter: d.RetryAfter, ResetAfter: d.ResetAfter}
-	switch {
-	case nested:
-		o.policies = describe(appendLimits(outer.policies.limits[:len(outer.policies.limits):len(outer.policies.limits)], d))
-		if d.Allowed && outer.binding.Remaining < d.Remaining {
-			o.binding = outer.binding
-		}
-	case known.cover(d):
-		o.policies = *known
-	default:
-		o.policies = describe(appendLimits(make([]headgate.Limit, 0, max(1, len(d.States))), d))
+	if !nested {
+		o.policies = k.of(&d)
+		return o
+	}
+	o.policies = describe(appendLimits(slices.Clip(outer.policies.limits), &d))
+	if d.Allowed && outer.binding.Remaining < d.Remaining {
+		o.binding = outer.binding
 	}
 	return o
 }

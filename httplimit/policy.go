@@ -21,8 +21,8 @@ type policies struct {
 type span struct{ from, to int }
 
 // describe names limits, in their order, and writes the field. It keeps the slice.
-func describe(limits []headgate.Limit) policies {
-	p := policies{limits: limits, names: make([]span, 0, len(limits))}
+func describe(limits []headgate.Limit) *policies {
+	p := &policies{limits: limits, names: make([]span, 0, len(limits))}
 	var buf [256]byte
 	b := buf[:0]
 	for i, l := range limits {
@@ -74,24 +74,25 @@ func (p *policies) name(l headgate.Limit) string {
 	return p.field[p.names[i].from:p.names[i].to]
 }
 
-// cover says whether d is about exactly these limits.
-func (p *policies) cover(d headgate.Decision) bool {
-	if len(d.States) == 0 {
-		return len(p.limits) == 1 && p.limits[0] == d.Limit
-	}
-	if len(d.States) != len(p.limits) {
-		return false
-	}
+// cover says whether d is about exactly these limits, in this order: those that appendLimits would list.
+func (p *policies) cover(d *headgate.Decision) bool {
+	met := 0 // of p.limits, in d
 	for i := range d.States {
-		if d.States[i].Limit != p.limits[i] {
+		switch l := &d.States[i].Limit; {
+		case met < len(p.limits) && p.limits[met] == *l:
+			met++
+		case !slices.Contains(p.limits[:met], *l):
 			return false
 		}
 	}
-	return true
+	if met < len(p.limits) && p.limits[met] == d.Limit {
+		return met+1 == len(p.limits)
+	}
+	return met == len(p.limits) && slices.Contains(p.limits, d.Limit)
 }
 
 // appendLimits appends the limits of d that are not yet in the list.
-func appendLimits(limits []headgate.Limit, d headgate.Decision) []headgate.Limit {
+func appendLimits(limits []headgate.Limit, d *headgate.Decision) []headgate.Limit {
 	for i := range d.States {
 		if l := d.States[i].Limit; !slices.Contains(limits, l) {
 			limits = append(limits, l)

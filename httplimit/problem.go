@@ -21,11 +21,10 @@ const (
 // happens without an OnDenied, and for an OnDenied to end with; called there, the fields are set. A HEAD request gets no body.
 func WriteDenied(w http.ResponseWriter, r *http.Request, d headgate.Decision) {
 	if o := outcomeFrom(r.Context()); o != nil && o.policies.name(d.Limit) != "" {
-		writeDenied(w, r, d, &o.policies)
+		writeDenied(w, r, d, o.policies)
 		return
 	}
-	p := describe(appendLimits(nil, d))
-	writeDenied(w, r, d, &p)
+	writeDenied(w, r, d, describe(appendLimits(nil, &d)))
 }
 
 func writeDenied(w http.ResponseWriter, r *http.Request, d headgate.Decision, p *policies) {

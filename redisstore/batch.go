@@ -2,41 +2,17 @@ package redisstore
 
 import (
 	"encoding/binary"
-	"fmt"
-	"time"
-
-	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/algorithm"
+	"slices"
 )
 
-// The verbs of the script.
+// Bounds of a batch. Redis serves nobody else while it decides one.
 const (
-	verbTake   = 1
-	verbCheck  = 2 // decide, and charge nothing
-	verbRefund = 3
-	verbReset  = 4
+	maxEntries = 512     // items
+	maxBytes   = 1 << 18 // of fields
 )
 
 // maxCost stands for every cost that no limit has room for: the script's numbers stay below 2^53.
 const maxCost = 1 << 52
-
-// An item is what a request asks of one counter: charges of the same key and limit are one.
-type item struct {
-	field  string
-	shard  int
-	params algorithm.Params
-	named  bool
-	cost   int64
-}
-
-// A limit is the numbers that a counter is held to, and whether they may change under its name.
-type limit struct {
-	algorithm.Params
-	named bool
-}
-
-// namedLimit marks, in the script's byte for the algorithm, a limit that has a name.
-const namedLimit = 8
 
 // A tableRef names a pair of hashes.
 type tableRef struct{ shard, class int }
@@ -44,309 +20,291 @@ type tableRef struct{ shard, class int }
 // A table is one pair of hashes that a batch reads, and the fields it wants of it: those of limits with a name come first.
 type table struct {
 	tableRef
-	named, plain []string
+	named, plain []*string
+	base         int // how many fields are before its own
 }
 
-// A place says where a counter is: a field of a table, or a log.
+func (t *table) size() int { return len(t.named) + len(t.plain) }
+
+// A place says where in a batch a counter is: a field of a table, or a log.
 type place struct {
 	table int // -1 for a log
 	named bool
 	index int
 }
 
-// An entry is one charge of a request as the script wants it.
-type entry struct {
+// A seat is what a batch knows of a counter.
+type seat struct {
 	place place
-	limit int
-	cost  int64
+	class int
+	last  *request // that asks for something of it
 }
 
-// A request is a verb and what it is about.
-type request struct {
-	verb    byte
-	takenAt int64
-	entries []entry
-}
-
-// A batch is what one call of the script decides: requests, in order, whose counters must share a hash slot on a Cluster. A batch must
-// not hold one named limit with numbers that put it into different classes.
+// A batch is what one call of the script decides: requests, in order, whose counters must share a hash slot on a Cluster. It can be
+// used again.
 type batch struct {
 	layout   *layout
 	tables   []table
 	tableOf  map[tableRef]int
-	places   map[counter]place
+	seats    []seat
+	seatOf   map[string]int // by field
 	logs     []string
-	limits   []limit
-	limitOf  map[limit]int
-	requests []request
-}
-
-// A counter is a field within a table; the class is -1 for a log.
-type counter struct {
-	ref   tableRef
-	field string
+	rules    []*rule
+	ruleOf   map[*rule]int
+	requests []*request // without those that joined an earlier one
+	count    int        // with those
+	entries  int
+	bytes    int
+	order    []int  // of the tables, as the script wants them
+	program  []byte // numbers for the script
+	call     []any  // the command, see conn
 }
 
 func newBatch(l *layout) *batch {
-	return &batch{layout: l, tableOf: map[tableRef]int{}, places: map[counter]place{}, limitOf: map[limit]int{}}
+	return &batch{layout: l, tableOf: map[tableRef]int{}, seatOf: map[string]int{}, ruleOf: map[*rule]int{}}
 }
 
-// add appends a request. takenAt matters to refunds: microseconds, 0 = not known.
-func (b *batch) add(verb byte, takenAt int64, items []item) {
-	r := request{verb: verb, takenAt: takenAt, entries: make([]entry, len(items))}
-	for i, it := range items {
-		r.entries[i] = entry{place: b.place(it), limit: b.limit(limit{it.params, it.named}), cost: min(it.cost, maxCost)}
+// clear makes the batch empty. It keeps the memory.
+func (b *batch) clear() {
+	for i := range b.tables {
+		clear(b.tables[i].named)
+		clear(b.tables[i].plain)
+	}
+	clear(b.tableOf)
+	clear(b.seats)
+	clear(b.seatOf)
+	clear(b.ruleOf)
+	clear(b.requests)
+	b.tables, b.seats, b.logs, b.rules = b.tables[:0], b.seats[:0], b.logs[:0], b.rules[:0]
+	b.requests, b.call = b.requests[:0], nil
+	b.count, b.entries, b.bytes = 0, 0, 0
+}
+
+// add appends r, or returns false if it must go with another batch: this one is full, or has use of a limit of the same name with numbers
+// that put it into another class, which one call of the script cannot serve. An empty batch takes any request.
+func (b *batch) add(r *request) bool {
+	r.times, r.next, r.last = 1, nil, r
+	if first := b.first(r); first != nil {
+		first.times++
+		first.last.next = r
+		first.last = r
+		b.count++
+		return true
+	}
+	if !b.fits(r) {
+		return false
+	}
+	for i := range r.items {
+		b.seat(r, &r.items[i])
 	}
 	b.requests = append(b.requests, r)
+	b.count++
+	b.entries += len(r.items)
+	return true
 }
 
-func (b *batch) limit(l limit) int {
-	i, ok := b.limitOf[l]
-	if !ok {
-		i = len(b.limits)
-		b.limits = append(b.limits, l)
-		b.limitOf[l] = i
+// first returns the request that r can join: nothing that came after it has to do with r's counters.
+func (b *batch) first(r *request) *request {
+	if r.verb != verbTake {
+		return nil
 	}
-	return i
-}
-
-// place finds or makes the place of a counter in this batch.
-func (b *batch) place(it item) place {
-	c := counter{tableRef{it.shard, -1}, it.field}
-	log := it.params.Kind == algorithm.SlidingLog
-	if !log {
-		c.ref.class = classOf(it.params)
+	s := b.known(&r.items[0])
+	if s == nil || !r.joins(s.last) {
+		return nil
 	}
-	p, ok := b.places[c]
-	if ok {
-		return p
-	}
-	if log {
-		p = place{table: -1, index: len(b.logs)}
-		b.logs = append(b.logs, b.layout.logKey(it.shard, it.field))
-	} else {
-		t := b.table(c.ref)
-		p = place{table: t, named: it.named}
-		fields := &b.tables[t].plain
-		if it.named {
-			for other := range classes { // where it may lie if the limit's numbers have changed
-				b.table(tableRef{it.shard, other})
-			}
-			fields = &b.tables[t].named // the tables may have moved
+	for i := range r.items[1:] {
+		if b.known(&r.items[1+i]).last != s.last {
+			return nil
 		}
-		p.index = len(*fields)
-		*fields = append(*fields, it.field)
 	}
-	b.places[c] = p
-	return p
+	return s.last
+}
+
+func (b *batch) fits(r *request) bool {
+	if len(b.requests) == 0 {
+		return true
+	}
+	if b.entries+len(r.items) > maxEntries || b.bytes > maxBytes {
+		return false
+	}
+	for i := range r.items {
+		it := &r.items[i]
+		if s := b.known(it); s != nil && s.class != it.rule.class {
+			return false
+		}
+	}
+	return true
+}
+
+// seat finds or makes the place of r's item.
+func (b *batch) seat(r *request, it *item) {
+	if _, ok := b.ruleOf[it.rule]; !ok {
+		b.ruleOf[it.rule] = len(b.rules)
+		b.rules = append(b.rules, it.rule)
+	}
+	s := b.known(it)
+	if s == nil {
+		b.seatOf[it.field] = len(b.seats)
+		b.seats = append(b.seats, seat{class: it.rule.class, place: b.place(it)})
+		b.bytes += len(it.field)
+		s = &b.seats[len(b.seats)-1]
+	}
+	it.place, s.last = s.place, r
+}
+
+// known returns what the batch knows of the item's counter, until it learns of another; nil if nothing.
+func (b *batch) known(it *item) *seat {
+	if i, ok := b.seatOf[it.field]; ok {
+		return &b.seats[i]
+	}
+	return nil
+}
+
+// place makes a place for a counter that the batch has none of.
+func (b *batch) place(it *item) place {
+	if it.rule.isLog() {
+		b.logs = append(b.logs, b.layout.logKey(it.shard, it.field))
+		return place{table: -1, index: len(b.logs) - 1}
+	}
+	t := b.table(tableRef{it.shard, it.rule.class})
+	if !it.rule.named {
+		fields := &b.tables[t].plain
+		*fields = append(*fields, &it.field)
+		return place{table: t, index: len(*fields) - 1}
+	}
+	for other := range classes { // where it may lie if the limit's numbers have changed
+		b.table(tableRef{it.shard, other})
+	}
+	fields := &b.tables[t].named
+	*fields = append(*fields, &it.field)
+	return place{table: t, named: true, index: len(*fields) - 1}
 }
 
 func (b *batch) table(ref tableRef) int {
 	t, ok := b.tableOf[ref]
-	if !ok {
-		t = len(b.tables)
-		b.tables = append(b.tables, table{tableRef: ref})
-		b.tableOf[ref] = t
+	if ok {
+		return t
 	}
+	t = len(b.tables)
+	if t < cap(b.tables) {
+		b.tables = b.tables[:t+1] // one that was used before, with its memory
+	} else {
+		b.tables = append(b.tables, table{})
+	}
+	old := &b.tables[t]
+	*old = table{tableRef: ref, named: old.named[:0], plain: old.plain[:0]}
+	b.tableOf[ref] = t
 	return t
 }
 
-// order returns the tables as the script wants them: those without fields last.
-func (b *batch) order() []int {
-	order := make([]int, 0, len(b.tables))
-	for _, used := range [...]bool{true, false} {
-		for i := range b.tables {
-			if b.tables[i].size() > 0 == used {
-				order = append(order, i)
-			}
-		}
-	}
-	return order
-}
-
-func (t *table) size() int { return len(t.named) + len(t.plain) }
-
-// keys returns the KEYS of the script.
-func (b *batch) keys() []string {
-	keys := make([]string, 0, 2*len(b.tables)+len(b.logs))
-	for _, i := range b.order() {
+// command returns what conn sends: the keys and arguments of the script, described there.
+func (b *batch) command(mode byte) []any {
+	b.sort()
+	b.call = make([]any, 0, 4+2*len(b.tables)+len(b.logs)+len(b.seats)) // not used again: hooks of the client may keep it
+	b.call = append(b.call, nil, nil, 2*len(b.tables)+len(b.logs))
+	for _, i := range b.order {
 		t := &b.tables[i]
 		hashes := &b.layout.hashes[t.shard]
-		keys = append(keys, hashes[2*t.class], hashes[2*t.class+1])
+		b.call = append(b.call, &hashes[2*t.class], &hashes[2*t.class+1])
 	}
-	return append(keys, b.logs...)
-}
-
-// args returns the ARGV of the script, described there.
-func (b *batch) args(mode byte) []any {
-	head := append(make([]byte, 0, 9), mode)
-	head = binary.BigEndian.AppendUint32(head, uint32(len(b.layout.tags)))
-	head = binary.BigEndian.AppendUint16(head, uint16(len(b.tables)))
-	head = binary.BigEndian.AppendUint16(head, uint16(len(b.logs)))
-
-	tables := make([]byte, 0, 13*len(b.tables))
-	base := make([]int, len(b.tables)) // fields before those of the table
-	fields := 0
-	order := b.order()
-	for _, i := range order {
-		t := &b.tables[i]
-		base[i] = fields
-		n := t.size()
-		fields += n
-		tables = appendUint56(tables, classes[t.class].generation.Microseconds())
-		tables = binary.BigEndian.AppendUint16(tables, uint16(t.shard))
-		tables = binary.BigEndian.AppendUint16(tables, uint16(n))
-		tables = binary.BigEndian.AppendUint16(tables, uint16(len(t.named)))
+	for i := range b.logs {
+		b.call = append(b.call, &b.logs[i])
 	}
-	limits := make([]byte, 0, 29*len(b.limits))
-	for _, p := range b.limits {
-		kind := byte(p.Kind)
-		if p.named {
-			kind |= namedLimit
-		}
-		limits = append(limits, kind)
-		for _, n := range [...]int64{p.Count, p.Period, p.Capacity, p.Life} {
-			limits = appendUint56(limits, n)
-		}
-	}
-	args := make([]any, 0, 4+fields)
-	args = append(args, head, tables, limits, b.program(base, fields))
-	for _, i := range order {
+	b.write(mode)
+	b.call = append(b.call, b.program)
+	for _, i := range b.order {
 		for _, f := range b.tables[i].named {
-			args = append(args, f)
+			b.call = append(b.call, f)
 		}
 		for _, f := range b.tables[i].plain {
-			args = append(args, f)
+			b.call = append(b.call, f)
 		}
 	}
-	return args
+	return b.call
 }
 
-// program encodes the requests. Fields are numbered from 1, table by table, and logs after them.
-func (b *batch) program(base []int, fields int) []byte {
-	program := make([]byte, 0, 32*len(b.requests))
-	for _, r := range b.requests {
-		program = append(program, r.verb)
-		program = binary.BigEndian.AppendUint16(program, uint16(len(r.entries)))
-		for _, e := range r.entries {
-			number := fields + e.place.index
-			if t := e.place.table; t >= 0 {
-				number = base[t] + e.place.index
-				if !e.place.named {
-					number += len(b.tables[t].named)
-				}
+// sort puts the tables in the order that the script wants: those without fields last.
+func (b *batch) sort() {
+	b.order = b.order[:0]
+	fields := 0
+	for _, used := range [...]bool{true, false} {
+		for i := range b.tables {
+			if t := &b.tables[i]; t.size() > 0 == used {
+				t.base = fields
+				fields += t.size()
+				b.order = append(b.order, i)
 			}
-			program = binary.BigEndian.AppendUint16(program, uint16(number+1))
-			program = binary.BigEndian.AppendUint16(program, uint16(e.limit+1))
-			program = appendUint56(program, e.cost)
-			program = appendUint56(program, r.takenAt)
 		}
 	}
-	return program
 }
 
-func appendUint56(b []byte, n int64) []byte {
-	var buf [8]byte
-	binary.BigEndian.PutUint64(buf[:], uint64(n))
-	return append(b, buf[1:]...)
-}
-
-// reply is what the script answered.
-type reply struct {
-	now      int64
-	verdicts string
-	states   []any // in the order of the requests' entries, but for those of resets
-}
-
-func parseReply(v any) (reply, error) {
-	list, ok := v.([]any)
-	if !ok || len(list) < 2 {
-		return reply{}, fmt.Errorf("script answered %T, want a list", v)
+// write encodes tables, rules and requests.
+func (b *batch) write(mode byte) {
+	p := append(b.program[:0], mode)
+	p = binary.BigEndian.AppendUint32(p, uint32(len(b.layout.tags)))
+	for _, n := range [...]int{len(b.tables), len(b.logs), len(b.rules)} {
+		p = binary.BigEndian.AppendUint16(p, uint16(n))
 	}
-	now, ok := list[0].(int64)
-	if !ok {
-		return reply{}, fmt.Errorf("script answered %T for the time", list[0])
+	fields := 0
+	for _, i := range b.order {
+		t := &b.tables[i]
+		fields += t.size()
+		p = appendUint56(p, classes[t.class].generation.Microseconds())
+		p = binary.BigEndian.AppendUint16(p, uint16(t.shard))
+		p = binary.BigEndian.AppendUint16(p, uint16(t.size()))
+		p = binary.BigEndian.AppendUint16(p, uint16(len(t.named)))
 	}
-	verdicts, ok := list[1].(string)
-	if !ok {
-		return reply{}, fmt.Errorf("script answered %T for the verdicts", list[1])
+	for _, r := range b.rules {
+		p = append(p, r.code[:]...)
 	}
-	return reply{now, verdicts, list[2:]}, nil
-}
-
-// verdict works out what a charge found from its counter's state as the script left it. granted says that the request was, or that it was
-// given back: then the state has all there is to tell.
-func (r reply) verdict(i int, it item, granted bool) (algorithm.Verdict, error) {
-	raw, ok := r.states[i].(string)
-	if !ok {
-		return algorithm.Verdict{}, fmt.Errorf("script answered %T for a state", r.states[i])
-	}
-	if it.params.Kind == algorithm.SlidingLog {
-		return logVerdict(raw, it, granted)
-	}
-	state, err := decodeState(raw, it.params)
-	if err != nil {
-		return algorithm.Verdict{}, err
-	}
-	cost := it.cost
-	if granted { // the state is that after the charge
-		cost = 0
-	}
-	_, v := algorithm.Take(it.params, state, r.now, cost)
-	if !granted && v.Allowed && cost > 0 { // it had room, and was not charged
-		_, v = algorithm.Take(it.params, state, r.now, 0)
-	}
-	return v, nil
-}
-
-// decodeState reads a state as the script stores it, of a counter held to p.
-func decodeState(raw string, p algorithm.Params) (algorithm.State, error) {
-	switch len(raw) {
-	case 0:
-		return algorithm.State{}, nil
-	case 14:
-		s := algorithm.State{At: bigEndian(raw[:7]), Life: p.Life, A: bigEndian(raw[7:10]), B: bigEndian(raw[10:])}
-		switch p.Kind {
-		case algorithm.FixedWindow:
-			s.Life, s.B = s.B, 0
-		case algorithm.AlignedWindow, algorithm.SlidingWindow:
-			s.Life -= s.At % p.Period
+	for _, r := range b.requests {
+		p = append(p, r.verb)
+		p = binary.BigEndian.AppendUint16(p, uint16(len(r.items)))
+		p = binary.BigEndian.AppendUint32(p, uint32(r.times))
+		if r.verb == verbRefund {
+			p = appendUint56(p, r.takenAt)
 		}
-		return s, nil
-	case 22:
-		return algorithm.State{At: bigEndian(raw[:7]), Life: bigEndian(raw[7:13]), A: bigEndian(raw[13:17]), B: bigEndian(raw[17:])}, nil
-	case 27:
-		return algorithm.State{At: bigEndian(raw[:7]), Life: bigEndian(raw[7:13]), A: bigEndian(raw[13:20]), B: bigEndian(raw[20:])}, nil
+		for i := range r.items {
+			p = b.writeItem(p, &r.items[i], fields)
+		}
 	}
-	return algorithm.State{}, fmt.Errorf("state of %d bytes", len(raw))
+	b.program = p
 }
 
-func logVerdict(raw string, it item, granted bool) (algorithm.Verdict, error) {
-	if len(raw) != 21 {
-		return algorithm.Verdict{}, fmt.Errorf("log state of %d bytes", len(raw))
+// writeItem encodes one item. Fields are numbered from 1, table by table, and logs after them.
+func (b *batch) writeItem(p []byte, it *item, fields int) []byte {
+	number := fields + it.place.index
+	if it.place.table >= 0 {
+		t := &b.tables[it.place.table]
+		number = t.base + it.place.index
+		if !it.place.named {
+			number += len(t.named)
+		}
 	}
-	v := algorithm.Verdict{Remaining: bigEndian(raw[:7]), Retry: bigEndian(raw[7:14]), Reset: bigEndian(raw[14:])}
-	v.Allowed = granted || it.cost <= v.Remaining
-	if it.cost > it.params.Count {
-		v.Retry = algorithm.Never
-	}
-	return v, nil
+	p = binary.BigEndian.AppendUint16(p, uint16(number+1))
+	p = binary.BigEndian.AppendUint16(p, uint16(b.ruleOf[it.rule]+1))
+	return appendUint56(p, min(it.cost, maxCost))
 }
 
-// bigEndian reads a big-endian number below 2^56.
-func bigEndian(raw string) int64 {
-	n := int64(0)
-	for i := range len(raw) {
-		n = n<<8 | int64(raw[i])
+// mode returns the script's mode for what the batch holds.
+func (b *batch) mode() byte {
+	if slices.ContainsFunc(b.requests, func(r *request) bool { return r.verb == verbReset }) {
+		return modeReset
 	}
-	return n
+	return modeDecide
 }
 
-// state puts a verdict about a charge into the terms of the caller.
-func state(limit headgate.Limit, v algorithm.Verdict) headgate.State {
-	s := headgate.State{Limit: limit, Allowed: v.Allowed, Remaining: v.Remaining, ResetAfter: time.Duration(v.Reset) * time.Microsecond}
-	if s.RetryAfter = headgate.Never; v.Retry != algorithm.Never {
-		s.RetryAfter = time.Duration(v.Retry) * time.Microsecond
+// spans says whether the batch has to do with more than one shard.
+func (b *batch) spans() bool {
+	shard := -1
+	for _, r := range b.requests {
+		for i := range r.items {
+			if s := r.items[i].shard; shard >= 0 && s != shard {
+				return true
+			} else {
+				shard = s
+			}
+		}
 	}
-	return s
+	return false
 }

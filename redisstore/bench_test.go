@@ -22,7 +22,7 @@ func BenchmarkScript(b *testing.B) {
 	})
 	for _, algorithm := range []headgate.Algorithm{headgate.TokenBucket, headgate.FixedWindow, headgate.AlignedWindow, headgate.SlidingWindow, headgate.SlidingLog} {
 		for _, name := range []string{"", "named"} {
-			for _, size := range []int{1, 10, 100, 1000} {
+			for _, size := range []int{1, 10, 100, maxEntries} {
 				limit := headgate.Limit{Name: name, Algorithm: algorithm, Count: 100, Period: time.Minute}
 				kind := "unnamed"
 				if name != "" {
@@ -50,9 +50,9 @@ func benchBatch(b *testing.B, client *redis.Client, limit headgate.Limit, size i
 	warm := newBatch(store.layout) // a key seen for the first time costs more, and once
 	for i := range keys {
 		c := headgate.Charge{Key: "tenant:" + strconv.Itoa(i), Cost: 1, Limit: limit}
-		warm.add(verbTake, 0, []item{newBill(store.layout, c, nil).items[0].item})
+		warm.add(store.takeOf(c))
 		if i%500 == 499 {
-			if _, err := store.decide(context.Background(), warm.keys(), warm.args(modeDecide)); err != nil {
+			if _, err := store.decide(context.Background(), warm, modeDecide); err != nil {
 				b.Fatal(err)
 			}
 			warm = newBatch(store.layout)
@@ -62,10 +62,12 @@ func benchBatch(b *testing.B, client *redis.Client, limit headgate.Limit, size i
 		batch := newBatch(store.layout)
 		for range size {
 			c := headgate.Charge{Key: "tenant:" + strconv.Itoa(next*7919%keys), Cost: 1, Limit: limit}
-			batch.add(verbTake, 0, []item{newBill(store.layout, c, nil).items[0].item})
+			batch.add(store.takeOf(c))
 			next++
 		}
-		p.EvalSha(context.Background(), store.decideScript.digest, batch.keys(), batch.args(modeDecide)...)
+		command := batch.command(modeDecide)
+		command[0], command[1] = "evalsha", store.decideScript.digest
+		p.Do(context.Background(), command...)
 	})
 }
 

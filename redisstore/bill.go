@@ -1,112 +1,153 @@
 package redisstore
 
 import (
-	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/algorithm"
 )
 
-// A bill is one request: its charges brought together by counter, and what the script found out about each.
-type bill struct {
-	items  []billed
-	itemOf []int // for each charge
-	limits []headgate.Limit
-}
-
-// billed is an item of a bill with its verdict.
-type billed struct {
-	item
+// An item is what a request asks of one counter: charges of the same key and limit are one.
+type item struct {
+	rule    *rule
+	field   string
+	shard   int
+	cost    int64
+	place   place  // in the batch that it travels in
+	raw     string // the counter's state as the script answered it
 	verdict algorithm.Verdict
 }
 
-// A group is the part of a bill that the script decides in one step.
-type group []*billed
+// A bill is what one call of the store asks for, its charges brought together by counter.
+type bill struct {
+	items   []item
+	itemOf  []int // the item of each charge; nil for a single charge
+	single  [1]item
+	request request // for all items, where one step decides them
+}
 
-func newBill(l *layout, first headgate.Charge, more []headgate.Charge) *bill {
-	n := 1 + len(more)
-	b := &bill{items: make([]billed, 0, n), itemOf: make([]int, n), limits: make([]headgate.Limit, n)}
-	for i := range n {
-		c := first
-		if i > 0 {
-			c = more[i-1]
-		}
-		b.limits[i] = c.Limit
-		f, shard := field(c), l.shardOf(c.Key)
-		j := slices.IndexFunc(b.items, func(it billed) bool { return it.shard == shard && it.field == f })
-		if j < 0 {
-			j = len(b.items)
-			p := algorithm.NewParams(algorithm.Kind(c.Limit.Algorithm), c.Limit.Count, c.Limit.Period.Microseconds(), c.Limit.Burst)
-			b.items = append(b.items, billed{item: item{field: f, shard: shard, params: p, named: c.Limit.Name != ""}})
-		}
-		b.itemOf[i] = j
-		if it := &b.items[j]; it.cost > math.MaxInt64-c.Cost {
-			it.cost = math.MaxInt64 // more than any capacity, as the sum is
+// bills are used again once nobody else can hold on to them.
+var bills = sync.Pool{New: func() any { return new(bill) }}
+
+// newBill brings together charges that are valid.
+func (s *Store) newBill(first headgate.Charge, more []headgate.Charge) *bill {
+	b := bills.Get().(*bill)
+	b.single[0] = s.item(first)
+	b.items, b.itemOf = b.single[:], nil
+	if len(more) == 0 {
+		return b
+	}
+	b.itemOf = make([]int, 1, 1+len(more))
+	b.items = append(make([]item, 0, 1+len(more)), b.single[0])
+	for _, c := range more {
+		it := s.item(c)
+		i := slices.IndexFunc(b.items, func(o item) bool { return o.shard == it.shard && o.field == it.field })
+		if i < 0 {
+			i = len(b.items)
+			b.items = append(b.items, it)
 		} else {
-			it.cost += c.Cost
+			b.items[i].cost = addCost(b.items[i].cost, it.cost)
 		}
+		b.itemOf = append(b.itemOf, i)
 	}
 	return b
 }
 
+// free gives b up to be used again.
+func (b *bill) free() {
+	b.items, b.itemOf, b.single[0] = nil, nil, item{}
+	b.request.clear()
+	bills.Put(b)
+}
+
+func (s *Store) item(c headgate.Charge) item {
+	r := s.rules.of(c.Limit)
+	return item{rule: r, field: r.field(c.Key), shard: s.layout.shardOf(c.Key), cost: c.Cost}
+}
+
+// addCost adds costs of 0 or more; a sum that does not fit is more than any capacity, as the largest number is.
+func addCost(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// A group is the part of a bill that the script decides in one step.
+type group []item
+
 // groups splits the bill by shard, in the order of first appearance, or leaves it whole.
 func (b *bill) groups(bySlot bool) []group {
+	if !bySlot || len(b.items) == 1 {
+		return []group{b.items}
+	}
+	b.sortByShard()
 	var groups []group
-	for i := range b.items {
-		it := &b.items[i]
-		j := 0
-		if bySlot {
-			j = slices.IndexFunc(groups, func(g group) bool { return g[0].shard == it.shard })
+	for from := 0; from < len(b.items); {
+		to := from + 1
+		for to < len(b.items) && b.items[to].shard == b.items[from].shard {
+			to++
 		}
-		if j < 0 || len(groups) == 0 {
-			groups = append(groups, group{it})
-			continue
-		}
-		groups[j] = append(groups[j], it)
+		groups = append(groups, b.items[from:to])
+		from = to
 	}
 	return groups
 }
 
-func (g group) items() []item {
-	items := make([]item, len(g))
-	for i, it := range g {
-		items[i] = it.item
-	}
-	return items
-}
-
-// fill gives the items of g their verdicts from the answer to a batch that held g alone.
-func (r reply) fill(g group, granted bool) error {
-	if len(r.states) != len(g) {
-		return fmt.Errorf("script answered %d states for %d counters", len(r.states), len(g))
-	}
-	for i, it := range g {
-		v, err := r.verdict(i, it.item, granted)
-		if err != nil {
-			return err
+// sortByShard brings items of one shard next to each other.
+func (b *bill) sortByShard() {
+	var shards []int
+	for i := range b.items {
+		if !slices.Contains(shards, b.items[i].shard) {
+			shards = append(shards, b.items[i].shard)
 		}
-		it.verdict = v
 	}
-	return nil
+	sorted, at := make([]item, 0, len(b.items)), make([]int, len(b.items))
+	for _, shard := range shards {
+		for i := range b.items {
+			if b.items[i].shard == shard {
+				at[i] = len(sorted)
+				sorted = append(sorted, b.items[i])
+			}
+		}
+	}
+	for c, i := range b.itemOf {
+		b.itemOf[c] = at[i]
+	}
+	b.items = sorted
 }
 
-// decision puts the verdicts together.
-func (b *bill) decision(at time.Time) headgate.Decision {
-	states := make([]headgate.State, len(b.limits))
-	for i, limit := range b.limits {
-		states[i] = state(limit, b.items[b.itemOf[i]].verdict)
+// decision puts the verdicts together, for the charges that the bill was made of.
+func (b *bill) decision(at time.Time, first headgate.Charge, more []headgate.Charge) headgate.Decision {
+	if len(more) == 0 {
+		s := state(first.Limit, b.items[0].verdict)
+		return headgate.Decision{Allowed: s.Allowed, Limit: s.Limit, Remaining: s.Remaining, RetryAfter: s.RetryAfter, ResetAfter: s.ResetAfter, At: at}
+	}
+	states := make([]headgate.State, 1+len(more))
+	states[0] = state(first.Limit, b.items[0].verdict)
+	for i, c := range more {
+		states[1+i] = state(c.Limit, b.items[b.itemOf[1+i]].verdict)
 	}
 	return headgate.Decide(at, states)
+}
+
+// state puts a verdict about a charge into the terms of the caller.
+func state(limit headgate.Limit, v algorithm.Verdict) headgate.State {
+	s := headgate.State{Limit: limit, Allowed: v.Allowed, Remaining: v.Remaining, ResetAfter: time.Duration(v.Reset) * time.Microsecond}
+	if s.RetryAfter = headgate.Never; v.Retry != algorithm.Never {
+		s.RetryAfter = time.Duration(v.Retry) * time.Microsecond
+	}
+	return s
 }
 
 // class returns the largest class that the bill touches.
 func (b *bill) class() int {
 	c := 0
 	for i := range b.items {
-		c = max(c, classOf(b.items[i].params))
+		c = max(c, b.items[i].rule.class)
 	}
 	return c
 }

@@ -23,17 +23,15 @@ func (s *Store) Sweep(ctx context.Context) error { return s.sweep(ctx) }
 
 // Prepare builds the request of a Take and returns what sends it, and says whether it was granted.
 func (s *Store) Prepare(c headgate.Charge) func(ctx context.Context) (bool, error) {
+	r := s.takeOf(c)
 	b := newBatch(s.layout)
-	bill := newBill(s.layout, c, nil)
-	b.add(verbTake, 0, bill.groups(true)[0].items())
-	keys, args := b.keys(), b.args(modeDecide)
+	b.add(r)
 	return func(ctx context.Context) (bool, error) {
-		v, err := s.decide(ctx, keys, args)
-		if err != nil {
-			return false, err
+		v, err := s.decide(ctx, b, modeDecide)
+		if err == nil {
+			err = b.read(v)
 		}
-		r, err := parseReply(v)
-		return r.verdicts == "1", err
+		return r.granted, err
 	}
 }
 
@@ -48,7 +46,7 @@ func Generations() []time.Duration {
 
 // ClassOf returns the index of the class of l.
 func ClassOf(l headgate.Limit) int {
-	return newBill(&layout{tags: []string{"0"}}, headgate.Charge{Key: "k", Limit: l}, nil).class()
+	return newRule(l).class
 }
 
 // Hashes returns the two hashes of class that c's key belongs to, that of even generations first.
@@ -59,7 +57,7 @@ func (s *Store) Hashes(c headgate.Charge, class int) [2]string {
 
 // LogKey returns the sorted set of c, whose limit is a sliding log.
 func (s *Store) LogKey(c headgate.Charge) string {
-	return s.layout.logKey(s.layout.shardOf(c.Key), field(c))
+	return s.layout.logKey(s.layout.shardOf(c.Key), newRule(c.Limit).field(c.Key))
 }
 
 // ShardOf returns the shard of a limiter key.
@@ -69,7 +67,13 @@ func (s *Store) ShardOf(key string) int { return s.layout.shardOf(key) }
 func (s *Store) Record() string { return s.layout.record() }
 
 // Field, ShardTags and Slot are what the layout computes.
-func Field(c headgate.Charge) string { return field(c) }
+func Field(c headgate.Charge) string { return newRule(c.Limit).field(c.Key) }
+
+// takeOf returns a request that takes c.
+func (s *Store) takeOf(c headgate.Charge) *request {
+	b := s.newBill(c, nil)
+	return b.request.begin(verbTake, 0, b.items)
+}
 
 // ShardTags returns the hash tags of n shards.
 func ShardTags(n int) []string { return shardTags(n) }
@@ -81,4 +85,28 @@ func Slot(tag string) uint16 { return slot(tag) }
 func (m *Membership) Crash() {
 	m.cancel()
 	<-m.done
+}
+
+// ServerTime returns the seconds of CPU that a server has used, by its own account.
+var ServerTime = serverTime
+
+// OnTheirWay returns how many requests are queued or under way.
+func (s *Store) OnTheirWay() int {
+	n := 0
+	for i := range s.lanes {
+		l := &s.lanes[i]
+		l.mu.Lock()
+		n += len(l.queue) + l.sent
+		l.mu.Unlock()
+	}
+	return n
+}
+
+// Command returns the command that takes c by itself, by the digest of the script.
+func (s *Store) Command(c headgate.Charge) []any {
+	b := newBatch(s.layout)
+	b.add(s.takeOf(c))
+	call := b.command(modeDecide)
+	call[0], call[1] = "evalsha", s.decideScript.digest
+	return call
 }

@@ -81,13 +81,6 @@ func (l *layout) shardOf(key string) int {
 	return int(h % uint64(len(l.tags)))
 }
 
-// field names the counter of c within its shard: the limit's identity, which holds no zero byte, then the key.
-func field(c headgate.Charge) string {
-	b := make([]byte, 0, 64)
-	b = append(c.Limit.AppendID(b), 0)
-	return string(append(b, c.Key...))
-}
-
 // logKey is the sorted set of the sliding log of field.
 func (l *layout) logKey(shard int, field string) string {
 	return l.prefix + "{" + l.tags[shard] + "}l" + field

@@ -147,7 +147,7 @@ func (m *Membership) learn(n int64, settled time.Time) time.Time {
 func (m *Membership) beat(ctx context.Context, alive time.Duration) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(m.ttl/3, 100*time.Millisecond))
 	defer cancel()
-	v, err := m.conn.eval(ctx, m.script, []string{m.key}, []any{m.id, alive.Microseconds()})
+	v, err := m.conn.eval(ctx, m.script, newCall(m.key, m.id, alive.Microseconds()))
 	if err != nil {
 		return 0, err
 	}

@@ -64,14 +64,14 @@ func benchMemory(b *testing.B, limit headgate.Limit, keys int) {
 // takeFromEach takes once from each of the keys, many in a batch.
 func takeFromEach(b *testing.B, store *Store, limit headgate.Limit, keys int) {
 	ctx := context.Background()
-	const size = 1000
+	const size = maxEntries
 	for from := 0; from < keys; from += size {
 		batch := newBatch(store.layout)
 		for i := from; i < min(keys, from+size); i++ {
 			c := headgate.Charge{Key: fmt.Sprintf("tenant:%06d", i), Cost: 1, Limit: limit}
-			batch.add(verbTake, 0, []item{newBill(store.layout, c, nil).items[0].item})
+			batch.add(store.takeOf(c))
 		}
-		if _, err := store.decide(ctx, batch.keys(), batch.args(modeDecide)); err != nil {
+		if _, err := store.decide(ctx, batch, modeDecide); err != nil {
 			b.Fatal(err)
 		}
 	}

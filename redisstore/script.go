@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,25 +53,37 @@ type once struct{ *redis.Cmd }
 // NoRetry implements [redis.Cmder].
 func (once) NoRetry() bool { return true }
 
-// decide runs decide.lua.
-func (s *Store) decide(ctx context.Context, keys []string, args []any) (any, error) {
-	if s.clock != nil { // in tests the script takes the time from its last two arguments
-		now := s.clock()
-		args = append(args, strconv.FormatInt(now.Unix(), 10), strconv.Itoa(now.Nanosecond()/1000))
-	}
-	return s.eval(ctx, s.decideScript, keys, args)
+// decide runs decide.lua on a batch.
+func (s *Store) decide(ctx context.Context, b *batch, mode byte) (any, error) {
+	v, err := s.conn.eval(ctx, s.decideScript, s.call(b, mode))
+	return v, s.understand(b, err)
 }
 
-// eval runs a script and understands the answers that are about this store.
-func (s *Store) eval(ctx context.Context, script script, keys []string, args []any) (any, error) {
-	v, err := s.conn.eval(ctx, script, keys, args)
-	switch {
-	case redis.HasErrorPrefix(err, "CROSSSLOT") && !s.bySlot.Swap(true):
-		return nil, errCrossSlot
-	case redis.HasErrorPrefix(err, "HEADGATE"):
-		return nil, layoutError(s.layout.prefix, strings.TrimPrefix(err.Error(), "HEADGATE "), len(s.layout.tags))
+// call returns the command that has b decided.
+func (s *Store) call(b *batch, mode byte) []any {
+	call := b.command(mode)
+	if s.clock != nil { // in tests the script takes the time from its last two arguments
+		now := s.clock()
+		call = append(call, strconv.FormatInt(now.Unix(), 10), strconv.Itoa(now.Nanosecond()/1000))
 	}
-	return v, err
+	return call
+}
+
+// understand returns what an error that came of b means.
+func (s *Store) understand(b *batch, err error) error {
+	if redis.HasErrorPrefix(err, "CROSSSLOT") && b.spans() { // a Cluster behind what looks like a single server
+		s.bySlot.Store(true)
+		return errCrossSlot
+	}
+	return s.explain(err)
+}
+
+// explain puts an answer of the scripts that is about this store into words.
+func (s *Store) explain(err error) error {
+	if redis.HasErrorPrefix(err, "HEADGATE") {
+		return layoutError(s.layout.prefix, strings.TrimPrefix(err.Error(), "HEADGATE "), len(s.layout.tags))
+	}
+	return err
 }
 
 // A conn sends scripts through a client.
@@ -84,14 +97,23 @@ func newConn(client redis.UniversalClient) conn {
 	return conn{client, honoursContext(client), make(chan struct{}, maxSenders)}
 }
 
+// newCall returns the call of a script with one key.
+func newCall(key string, args ...any) []any {
+	return append([]any{nil, nil, 1, key}, args...)
+}
+
 // eval runs a script by its digest and, where the server does not know it, by its source: a server that answers NOSCRIPT has executed
 // nothing. It waits out what a Cluster answers, executing nothing, while it moves the keys: TRYAGAIN, and more redirections
-// than the client follows.
-func (c conn) eval(ctx context.Context, script script, keys []string, args []any) (any, error) {
+// than the client follows. call is the command: two places that eval fills, the number of keys, the keys, the arguments. With an error,
+// it may be in use still.
+func (c conn) eval(ctx context.Context, script script, call []any) (any, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 16*time.Millisecond) {
-		v, err := c.send(ctx, "evalsha", script.digest, keys, args)
+		call[0], call[1] = "evalsha", script.digest
+		v, err := c.send(ctx, call)
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			v, err = c.send(ctx, "eval", script.source, keys, args)
+			call = slices.Clone(call) // the client's hooks may look at the first command still
+			call[0], call[1] = "eval", script.source
+			v, err = c.send(ctx, call)
 		}
 		if !c.moving(err) || sleep(ctx, pause) != nil {
 			return v, err
@@ -99,43 +121,76 @@ func (c conn) eval(ctx context.Context, script script, keys []string, args []any
 	}
 }
 
+// unsent says whether err is an answer after which nothing was executed and eval goes on.
+func (c conn) unsent(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") || c.moving(err) }
+
 func (c conn) moving(err error) bool {
 	_, follows := c.client.(*redis.ClusterClient)
 	return redis.HasErrorPrefix(err, "TRYAGAIN") || follows && (redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK"))
 }
 
 // send sends one command, and waits no longer than ctx lets it.
-func (c conn) send(ctx context.Context, command, script string, keys []string, args []any) (any, error) {
+func (c conn) send(ctx context.Context, call []any) (any, error) {
+	cmd := newOnce(ctx, call)
+	if err := c.process(ctx, func(ctx context.Context) error { return c.client.Process(ctx, cmd) }); err != nil {
+		return nil, err
+	}
+	return cmd.Result()
+}
+
+// sendAll sends commands by digest to a Cluster, in as few packets as there are nodes. An error that is not that of one command is that of all.
+func (c conn) sendAll(ctx context.Context, script script, calls [][]any) ([]once, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	all := make([]any, 0, 3+len(keys)+len(args))
-	all = append(all, command, script, len(keys))
-	for _, k := range keys {
-		all = append(all, k)
+	pipe := c.client.Pipeline()
+	cmds := make([]once, len(calls))
+	for i, call := range calls {
+		call[0], call[1] = "evalsha", script.digest
+		cmds[i] = newOnce(ctx, call)
+		_ = pipe.Process(ctx, cmds[i]) // it only queues
 	}
-	cmd := once{redis.NewCmd(ctx, append(all, args...)...)}
+	err := c.process(ctx, func(ctx context.Context) error {
+		_, err := pipe.Exec(ctx)
+		return err
+	})
+	if ctx.Err() != nil && !c.honoursContext {
+		return nil, err // the commands are in use still
+	}
+	return cmds, nil
+}
+
+func newOnce(ctx context.Context, call []any) once {
+	cmd := once{redis.NewCmd(ctx, call...)}
 	cmd.SetFirstKeyPos(3)
+	return cmd
+}
+
+// process does what the client is to do, and waits no longer than ctx lets it.
+func (c conn) process(ctx context.Context, do func(context.Context) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if c.honoursContext {
-		return answer(cmd, overdue(ctx, c.client.Process(ctx, cmd)))
+		return overdue(ctx, do(ctx))
 	}
 	// The client looks at its own time-outs alone, which are seconds. The command goes on without us when ctx ends; how many may do
 	// so at a time is bounded.
 	select {
 	case c.senders <- struct{}{}:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 	done := make(chan error, 1)
 	go func() {
-		done <- c.client.Process(ctx, cmd)
+		done <- do(ctx)
 		<-c.senders
 	}()
 	select {
 	case err := <-done:
-		return answer(cmd, err)
+		return err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 }
 
@@ -145,13 +200,6 @@ func overdue(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 	}
 	return err
-}
-
-func answer(cmd once, err error) (any, error) {
-	if err != nil {
-		return nil, err
-	}
-	return cmd.Result()
 }
 
 // maxSenders bounds the commands under way with a client that does not honour the context.

@@ -24,6 +24,10 @@ type Store struct {
 	layoutScript script
 	clock        func() time.Time // nil but in tests
 	layout       *layout
+	rules        rules
+	batches      batchPool
+	lanes        []lane // see laneOf
+	routes       routes
 	bySlot       atomic.Bool  // a script may touch one hash slot alone
 	checked      atomic.Int64 // 1 + the largest class for which the layout is on record; 0 = not checked yet
 
@@ -58,6 +62,10 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 		layout:       newLayout(cfg),
 		sweeps:       cfg.SweepInterval,
 	}
+	s.lanes = make([]lane, len(s.layout.tags))
+	for i := range s.lanes {
+		s.lanes[i].store = s
+	}
 	s.nextTend = time.Now().Add(s.tendEvery())
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	_, standalone := client.(*redis.Client)
@@ -72,6 +80,9 @@ func (s *Store) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 	s.cancel()
+	for i := range s.lanes {
+		s.lanes[i].close()
+	}
 	s.background.Wait()
 	return nil
 }
@@ -84,11 +95,12 @@ func (s *Store) Take(ctx context.Context, first headgate.Charge, more ...headgat
 		return headgate.Decision{}, err
 	}
 	at, err := s.take(ctx, b)
-	if err != nil {
+	if err != nil { // b may be on its way still
 		return headgate.Decision{}, &headgate.StoreError{Op: "take", Err: err}
 	}
-	s.tendIfDue()
-	return b.decision(time.UnixMicro(at)), nil
+	d := b.decision(time.UnixMicro(at), first, more)
+	b.free()
+	return d, nil
 }
 
 // Refund implements [headgate.Store].
@@ -115,7 +127,7 @@ func (s *Store) change(ctx context.Context, op string, verb byte, first headgate
 	}
 	var failed []error // one slot's failure does not keep the others from their change
 	for _, g := range b.groups(s.bySlot.Load()) {
-		_, err := s.run(ctx, verb, takenAt, g)
+		err := s.run(ctx, &request{verb: verb, takenAt: takenAt, items: g})
 		if errors.Is(err, errCrossSlot) {
 			return s.change(ctx, op, verb, first, more)
 		}
@@ -136,7 +148,7 @@ func (s *Store) bill(op string, first headgate.Charge, more []headgate.Charge) (
 	if err := headgate.CheckCharges(first, more); err != nil {
 		return nil, err
 	}
-	return newBill(s.layout, first, more), nil
+	return s.newBill(first, more), nil
 }
 
 // take decides b and returns the instant.
@@ -144,18 +156,21 @@ func (s *Store) take(ctx context.Context, b *bill) (int64, error) {
 	if err := s.record(ctx, b); err != nil {
 		return 0, err
 	}
-	groups := b.groups(s.bySlot.Load())
-	if len(groups) == 1 {
-		r, err := s.run(ctx, verbTake, 0, groups[0])
-		if errors.Is(err, errCrossSlot) {
-			return s.take(ctx, b)
+	bySlot := s.bySlot.Load()
+	if bySlot && len(b.items) > 1 {
+		if groups := b.groups(true); len(groups) > 1 {
+			return s.takeInOrder(ctx, groups)
 		}
-		if err != nil {
-			return 0, err
-		}
-		return r.now, r.fill(groups[0], r.verdicts == "1")
 	}
-	return s.takeInOrder(ctx, groups)
+	r := b.request.begin(verbTake, 0, b.items)
+	err := s.run(ctx, r)
+	if errors.Is(err, errCrossSlot) {
+		return s.take(ctx, b)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return r.now, nil
 }
 
 // takeInOrder takes group after group. When one denies, those before it are given back, and those after it are asked what they would
@@ -163,12 +178,9 @@ func (s *Store) take(ctx context.Context, b *bill) (int64, error) {
 func (s *Store) takeInOrder(ctx context.Context, groups []group) (int64, error) {
 	taken := make([]int64, 0, len(groups)) // when each was
 	for i, g := range groups {
-		r, err := s.run(ctx, verbTake, 0, g)
-		granted := err == nil && r.verdicts == "1"
-		if err == nil {
-			err = r.fill(g, granted)
-		}
-		if granted && err == nil {
+		r := &request{verb: verbTake, items: g}
+		err := s.run(ctx, r)
+		if err == nil && r.granted {
 			taken = append(taken, r.now)
 			continue
 		}
@@ -176,10 +188,8 @@ func (s *Store) takeInOrder(ctx context.Context, groups []group) (int64, error) 
 			return 0, errors.Join(err, back)
 		}
 		for _, rest := range groups[i+1:] {
-			if r, err = s.run(ctx, verbCheck, 0, rest); err != nil {
-				return 0, err
-			}
-			if err = r.fill(rest, false); err != nil {
+			r = &request{verb: verbCheck, items: rest}
+			if err = s.run(ctx, r); err != nil {
 				return 0, err
 			}
 		}
@@ -196,28 +206,20 @@ func (s *Store) giveBack(ctx context.Context, groups []group, taken []int64) err
 	defer cancel()
 	var failed []error
 	for i, g := range groups {
-		r, err := s.run(ctx, verbRefund, taken[i], g)
-		if err == nil {
-			err = r.fill(g, true) // each had room, and shows what it has again
-		}
-		if err != nil {
+		if err := s.run(ctx, &request{verb: verbRefund, takenAt: taken[i], items: g}); err != nil { // each had room, and shows what it has again
 			failed = append(failed, fmt.Errorf("give back: %w", err))
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// run lets the script decide one group as a batch of its own.
-func (s *Store) run(ctx context.Context, verb byte, takenAt int64, g group) (reply, error) {
-	b := newBatch(s.layout)
-	b.add(verb, takenAt, g.items())
-	mode := byte(modeDecide)
-	if verb == verbReset {
-		mode = modeReset
+// run has r decided in its lane, and its items filled in.
+func (s *Store) run(ctx context.Context, r *request) error {
+	if err := s.laneOf(ctx, r).do(ctx, r); err != nil {
+		return err
 	}
-	v, err := s.decide(ctx, b.keys(), b.args(mode))
-	if err != nil {
-		return reply{}, err
+	if r.verb == verbReset {
+		return nil
 	}
-	return parseReply(v)
+	return r.fill()
 }

@@ -31,9 +31,9 @@ func (s *Store) record(ctx context.Context, b *bill) error {
 func (s *Store) checkLayout(ctx context.Context, class int) error {
 	shards := len(s.layout.tags)
 	lasts := lifetime(class) + 2*s.tendEvery()
-	v, err := s.eval(ctx, s.layoutScript, []string{s.layout.record()}, []any{shards, lasts.Milliseconds()})
+	v, err := s.conn.eval(ctx, s.layoutScript, newCall(s.layout.record(), shards, lasts.Milliseconds()))
 	if err != nil {
-		return err
+		return s.explain(err)
 	}
 	if recorded, _ := v.(string); recorded != strconv.Itoa(shards) {
 		return layoutError(s.layout.prefix, recorded, shards)
@@ -100,7 +100,7 @@ func (s *Store) sweep(ctx context.Context) error {
 			b.table(tableRef{shard, c})
 		}
 		err := s.within(ctx, func(ctx context.Context) error {
-			_, err := s.decide(ctx, b.keys(), b.args(modeSweep))
+			_, err := s.decide(ctx, b, modeSweep)
 			return err
 		})
 		var answer redis.Error

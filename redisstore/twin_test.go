@@ -28,7 +28,7 @@ func (w *twin) log(field string) *algorithm.Log {
 
 // take decides one charge and returns its verdict.
 func (w *twin) take(c headgate.Charge, now int64) algorithm.Verdict {
-	f, p := field(c), newBill(&layout{tags: []string{"0"}}, c, nil).items[0].params
+	f, p := Field(c), newRule(c.Limit).Params
 	if p.Kind == algorithm.SlidingLog {
 		v := w.log(f).Check(p, now, c.Cost)
 		if v.Allowed {
@@ -44,7 +44,7 @@ func (w *twin) take(c headgate.Charge, now int64) algorithm.Verdict {
 }
 
 func (w *twin) refund(c headgate.Charge, now, takenAt int64) {
-	f, p := field(c), newBill(&layout{tags: []string{"0"}}, c, nil).items[0].params
+	f, p := Field(c), newRule(c.Limit).Params
 	switch {
 	case c.Cost == 0:
 	case p.Kind == algorithm.SlidingLog:

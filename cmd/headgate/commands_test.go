@@ -78,7 +78,7 @@ func TestWrongUsage(t *testing.T) {
 }
 
 func TestHelpHasExamples(t *testing.T) {
-	for _, args := range [][]string{{}, {"serve"}, {"check"}, {"take"}, {"keygen"}, {"version"}} {
+	for _, args := range [][]string{{}, {"serve"}, {"check"}, {"take"}, {"keygen"}, {"bench"}, {"version"}} {
 		code, stdout, stderr := run(t, append(args, "--help")...)
 		if code != 0 || stderr != "" || !strings.Contains(stdout, "Examples:") {
 			t.Errorf("%q --help: %d %q, want 0 and examples:\n%s", args, code, stderr, stdout)

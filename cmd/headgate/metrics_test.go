@@ -163,3 +163,37 @@ func getWith(t *testing.T, url, name, value string) (*http.Response, string) {
 	}
 	return resp, string(body)
 }
+
+// Those who are denied and come again are answered without asking the store, while a denial of its still holds, and counted as such. It holds
+// while the store is away, too.
+func TestDenialCache(t *testing.T) {
+	server := redistest.Start(t)
+	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer up.Close()
+	p := serve(t, "--config", write(t, "c.yaml", fmt.Sprintf(`
+admin: 127.0.0.1:0
+store: {redis: {url: %q, timeout: 2s}, denial_cache: {max_staleness: 1m}}
+identity: {anonymous: share}
+routes: [{path: /, upstream: %q, limits: ["2/day fixed-window"], on_store_error: closed}]
+`, server.URL(), up.URL)))
+	status := func(want int) {
+		t.Helper()
+		if resp, body := get(t, p.url, ""); resp.StatusCode != want {
+			t.Fatalf("%d %s, want %d", resp.StatusCode, body, want)
+		}
+	}
+	for _, want := range []int{200, 200, 429, 429, 429} {
+		status(want)
+	}
+	const denied = `headgate_decisions_total{decision="denied",limit="/ tenant/day",route="/",source=%q}`
+	for name, want := range map[string]float64{
+		fmt.Sprintf(denied, "store"): 1, fmt.Sprintf(denied, "cache"): 2,
+		"headgate_denial_cache_saved_total": 2, "headgate_denial_cache_evicted_total": 0,
+	} {
+		if got := series(t, p, name); got != want {
+			t.Errorf("%s %v, want %v", name, got, want)
+		}
+	}
+	server.Stop()
+	status(429)
+}

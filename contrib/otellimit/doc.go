@@ -7,7 +7,7 @@
 // The metrics:
 //
 //   - headgate.decisions counts decisions, with the attributes headgate.limit, headgate.decision (allowed or denied) and headgate.source
-//     (store, local, open or closed). The limit is the binding one, so each decision is counted once.
+//     (store, local, open, closed, lease or cache). The limit is the binding one, so each decision is counted once.
 //   - headgate.decision.duration is how long they took in seconds, with headgate.source.
 //   - headgate.store.errors counts decisions that the store did not make, with headgate.reason: timeout, breaker (it was not asked, since
 //     it did not answer before) or failed.

@@ -9,7 +9,7 @@ import (
 )
 
 // sources is the number of values of [headgate.Source].
-const sources = int(headgate.FromClosed) + 1
+const sources = int(headgate.FromCache) + 1
 
 // reasons are the values of headgate.reason.
 const (

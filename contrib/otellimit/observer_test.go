@@ -203,7 +203,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		wg.Go(func() {
 			for i := range each {
 				limit := headgate.PerSecond(int64(w*each + i + 1))
-				b.Observe(context.Background(), headgate.Observation{Decision: headgate.Decision{Limit: limit, Allowed: i%2 == 0, Source: headgate.Source(i % 4)}})
+				b.Observe(context.Background(), headgate.Observation{Decision: headgate.Decision{Limit: limit, Allowed: i%2 == 0, Source: headgate.Source(i % 6)}})
 				b.ObserveBreaker(headgate.BreakerClosed, headgate.BreakerState(i%3))
 			}
 		})

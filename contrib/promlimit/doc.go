@@ -9,7 +9,7 @@
 // Its series, whose names begin with the namespace:
 //
 //   - headgate_decisions_total{limit, decision, source} counts decisions: decision is allowed or denied, source who decided, which is
-//     store, local, open or closed. The limit is the binding one, so each decision is counted once.
+//     store, local, open, closed, lease or cache. The limit is the binding one, so each decision is counted once.
 //   - headgate_decision_seconds{source} is how long decisions took.
 //   - headgate_store_errors_total{reason} counts decisions that the store did not make: reason is timeout, breaker (it was not asked,
 //     since it did not answer before) or failed.

@@ -10,7 +10,7 @@ import (
 )
 
 // sources is the number of values of [headgate.Source].
-const sources = int(headgate.FromClosed) + 1
+const sources = int(headgate.FromCache) + 1
 
 // reasons are the values of the label reason.
 const (

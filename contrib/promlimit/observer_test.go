@@ -170,7 +170,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		if i%2 == 0 {
 			limit.Name = fmt.Sprintf("name %d", i)
 		}
-		o.Observe(ctx, headgate.Observation{Decision: headgate.Decision{Allowed: i%3 == 0, Limit: limit, Source: headgate.Source(i % 4)}})
+		o.Observe(ctx, headgate.Observation{Decision: headgate.Decision{Allowed: i%3 == 0, Limit: limit, Source: headgate.Source(i % 6)}})
 	}
 	if got, bound := testutil.CollectAndCount(o, "headgate_decisions_total"), 10*most*8; got > bound {
 		t.Errorf("%d series, want at most %d", got, bound)
@@ -209,7 +209,7 @@ func TestConcurrentUse(t *testing.T) {
 	for range workers {
 		wg.Go(func() {
 			for i := range each {
-				o.Observe(context.Background(), headgate.Observation{Decision: headgate.Decision{Limit: headgate.PerSecond(int64(1 + i%30)), Source: headgate.Source(i % 4)}})
+				o.Observe(context.Background(), headgate.Observation{Decision: headgate.Decision{Limit: headgate.PerSecond(int64(1 + i%30)), Source: headgate.Source(i % 6)}})
 				o.ObserveBreaker(headgate.BreakerClosed, headgate.BreakerState(i%3))
 				if i%100 == 0 {
 					testutil.CollectAndCount(o)

@@ -155,7 +155,7 @@ func served(t *testing.T) *metricsPage {
 	pageOnce.Do(func() {
 		page.types = make(map[string]string)
 		page.err = errors.New("no gateway could be asked")
-		text := scrape(t, "", "") + scrape(t, fmt.Sprintf("store: {redis: {url: %q}}", redistest.Start(t).URL()), ", on_store_error: local")
+		text := scrape(t, "", "") + scrape(t, fmt.Sprintf("store: {redis: {url: %q}, denial_cache: {}}", redistest.Start(t).URL()), ", on_store_error: local")
 		page.err = page.read(text)
 	})
 	if page.err != nil {

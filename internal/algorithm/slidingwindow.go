@@ -8,7 +8,7 @@ package algorithm
 // The worst case: all of Count in the last instant of a window, then again as the weight falls, so at most 2*Count-1 in any Period.
 
 // slide returns what was granted in the window under way and in the one before.
-func slide(p Params, s State, dead bool, now int64) (current, previous int64) {
+func slide(p *Params, s *State, dead bool, now int64) (current, previous int64) {
 	if dead {
 		return 0, 0
 	}
@@ -23,14 +23,14 @@ func slide(p Params, s State, dead bool, now int64) (current, previous int64) {
 
 // before returns what a window that was granted so much counts for in the next one: all of it, or, where the limit was cut below that,
 // one less than the new count, so that a cut makes nobody wait for more than the rest of a window.
-func before(p Params, granted int64) int64 {
+func before(p *Params, granted int64) int64 {
 	if granted > p.Count {
 		return max(0, p.Count-1)
 	}
 	return granted
 }
 
-func takeSliding(p Params, s State, dead bool, now, cost int64) (State, Verdict) {
+func takeSliding(p *Params, s *State, dead bool, now, cost int64) Verdict {
 	current, previous := slide(p, s, dead, now)
 	elapsed := now % p.Period
 	left := max(0, p.Count-current-mulDivUp(previous, p.Period-elapsed, p.Period))
@@ -39,15 +39,15 @@ func takeSliding(p Params, s State, dead bool, now, cost int64) (State, Verdict)
 		if cost <= p.Count {
 			v.Retry = slidingRetry(p, current, previous, elapsed, cost)
 		}
-		return s, v
+		return v
 	}
 	current += cost
-	return State{At: now, Life: p.Life - elapsed, A: current, B: previous},
-		Verdict{Allowed: true, Remaining: left - cost, Reset: slidingReset(p, current, previous, elapsed)}
+	s.grant(now, p.Life-elapsed, current, previous, cost)
+	return Verdict{Allowed: true, Remaining: left - cost, Reset: slidingReset(p, current, previous, elapsed)}
 }
 
 // slidingReset returns the time until nothing is left of either counter.
-func slidingReset(p Params, current, previous, elapsed int64) int64 {
+func slidingReset(p *Params, current, previous, elapsed int64) int64 {
 	switch {
 	case before(p, current) > 0:
 		return 2*p.Period - elapsed
@@ -59,7 +59,7 @@ func slidingReset(p Params, current, previous, elapsed int64) int64 {
 
 // slidingRetry returns the time until cost tokens, at most Count, fit: the first instant at which the weighted window before leaves
 // room for them, in this window or in the next.
-func slidingRetry(p Params, current, previous, elapsed, cost int64) int64 {
+func slidingRetry(p *Params, current, previous, elapsed, cost int64) int64 {
 	if room := p.Count - current - cost; room >= 0 {
 		if at := fits(p, previous, room); at < p.Period {
 			return at - elapsed
@@ -69,7 +69,7 @@ func slidingRetry(p Params, current, previous, elapsed, cost int64) int64 {
 }
 
 // fits returns how far into a window the weight of the one before, ceil(granted*(Period-at)/Period), comes down to room.
-func fits(p Params, granted, room int64) int64 {
+func fits(p *Params, granted, room int64) int64 {
 	if granted <= room {
 		return 0
 	}
@@ -77,8 +77,8 @@ func fits(p Params, granted, room int64) int64 {
 	return p.Period - q
 }
 
-func refundSliding(p Params, s State, now, n, takenAt int64) State {
-	current, previous := slide(p, s, false, now)
+func refundSliding(p *Params, s State, now, n, takenAt int64) State {
+	current, previous := slide(p, &s, false, now)
 	index := now / p.Period
 	switch {
 	case takenAt == 0 || takenAt/p.Period == index:

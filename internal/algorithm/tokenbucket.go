@@ -8,10 +8,13 @@ import "math/bits"
 
 // drain returns what is in use at now, less than Life after s.At. Where the limit was cut below what was in use at s.At, the new
 // capacity was in use then, so that the answer depends on nothing but s and now: a look or a denial need not write it down.
-func drain(p Params, s State, now int64) (whole, part int64) {
+func drain(p *Params, s *State, now int64) (whole, part int64) {
 	whole, part = s.A, min(s.B, p.Period-1)
 	if whole >= p.Capacity {
 		whole, part = p.Capacity, 0
+	}
+	if now == s.At { // as often as not, where a key is busy: spares a division
+		return whole, part
 	}
 	q, r := mulDiv(now-s.At, p.Count, p.Period)
 	whole, part = whole-q, part-r
@@ -25,7 +28,7 @@ func drain(p Params, s State, now int64) (whole, part int64) {
 }
 
 // drainTime returns the microseconds that whole + part/Period tokens take to drain, rounded up: (whole*Period + part) / Count.
-func drainTime(p Params, whole, part int64) int64 {
+func drainTime(p *Params, whole, part int64) int64 {
 	if whole == 0 && part == 0 || p.Count == 0 {
 		return 0
 	}
@@ -38,7 +41,7 @@ func drainTime(p Params, whole, part int64) int64 {
 	return int64(q)
 }
 
-func takeBucket(p Params, s State, dead bool, now, cost int64) (State, Verdict) {
+func takeBucket(p *Params, s *State, dead bool, now, cost int64) Verdict {
 	var whole, part int64
 	if !dead {
 		whole, part = drain(p, s, now)
@@ -52,15 +55,15 @@ func takeBucket(p Params, s State, dead bool, now, cost int64) (State, Verdict) 
 		if cost <= p.Capacity {
 			v.Retry = drainTime(p, whole+cost-p.Capacity, part)
 		}
-		return s, v
+		return v
 	}
 	whole += cost
-	return State{At: now, Life: p.Life, A: whole, B: part},
-		Verdict{Allowed: true, Remaining: left - cost, Reset: drainTime(p, whole, part)}
+	s.grant(now, p.Life, whole, part, cost)
+	return Verdict{Allowed: true, Remaining: left - cost, Reset: drainTime(p, whole, part)}
 }
 
-func refundBucket(p Params, s State, now, n int64) State {
-	whole, part := drain(p, s, now)
+func refundBucket(p *Params, s State, now, n int64) State {
+	whole, part := drain(p, &s, now)
 	if whole -= n; whole < 0 {
 		whole, part = 0, 0
 	}

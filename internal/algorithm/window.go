@@ -3,7 +3,7 @@ package algorithm
 // A window is kept as the tokens granted in it (A) and its end (At+Life). FixedWindow opens one at a key's first request;
 // AlignedWindow has them at multiples of Period.
 
-func takeFixed(p Params, s State, dead bool, now, cost int64) (State, Verdict) {
+func takeFixed(p *Params, s *State, dead bool, now, cost int64) Verdict {
 	used, end := int64(0), now+p.Period
 	if !dead && s.A > 0 { // a window given back whole is as if never opened
 		used, end = s.A, s.At+min(s.Life, p.Life)
@@ -11,7 +11,7 @@ func takeFixed(p Params, s State, dead bool, now, cost int64) (State, Verdict) {
 	return takeWindow(p, s, used, end, now, cost)
 }
 
-func takeAligned(p Params, s State, dead bool, now, cost int64) (State, Verdict) {
+func takeAligned(p *Params, s *State, dead bool, now, cost int64) Verdict {
 	index, used := now/p.Period, int64(0)
 	if !dead && s.At/p.Period == index {
 		used = s.A
@@ -20,7 +20,7 @@ func takeAligned(p Params, s State, dead bool, now, cost int64) (State, Verdict)
 }
 
 // takeWindow charges a window in which used tokens were granted and that ends at end.
-func takeWindow(p Params, s State, used, end, now, cost int64) (State, Verdict) {
+func takeWindow(p *Params, s *State, used, end, now, cost int64) Verdict {
 	v := Verdict{Remaining: max(0, p.Count-used)} // used is above Count after a cut
 	if used > 0 {
 		v.Reset = end - now
@@ -30,17 +30,18 @@ func takeWindow(p Params, s State, used, end, now, cost int64) (State, Verdict) 
 		if cost <= p.Count {
 			v.Retry = end - now
 		}
-		return s, v
+		return v
 	}
 	if cost > 0 {
 		v.Reset = end - now
 	}
 	v.Allowed = true
 	v.Remaining -= cost
-	return State{At: now, Life: end - now, A: used + cost}, v
+	s.grant(now, end-now, used+cost, 0, cost)
+	return v
 }
 
-func refundFixed(p Params, s State, now, n, takenAt int64) State {
+func refundFixed(p *Params, s State, now, n, takenAt int64) State {
 	end := s.At + min(s.Life, p.Life)
 	if takenAt != 0 && takenAt < end-p.Period { // an earlier window's
 		return s
@@ -48,7 +49,7 @@ func refundFixed(p Params, s State, now, n, takenAt int64) State {
 	return State{At: now, Life: end - now, A: max(0, s.A-n)}
 }
 
-func refundAligned(p Params, s State, now, n, takenAt int64) State {
+func refundAligned(p *Params, s State, now, n, takenAt int64) State {
 	index := now / p.Period
 	if s.At/p.Period != index || takenAt != 0 && takenAt/p.Period != index {
 		return s

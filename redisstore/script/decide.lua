@@ -5,17 +5,22 @@
 -- microseconds. docs/redis.md describes how state lies in Redis.
 --
 -- KEYS   for each table its two hashes, of even and of odd generations; then a sorted set for each sliding log
--- ARGV   1  '>I1I4I2I2' mode (0 decide, 1 sweep, 2 decide with resets), number of shards, number of tables, number of logs
---        2  for each table, those without fields last, '>I7I2I2I2': length of a generation, shard, number of fields, how many of
+-- ARGV   1  numbers, one after the other:
+--           '>I1I4I2I2I2' mode (0 decide, 1 sweep, 2 decide with resets), number of shards, of tables, of logs, of limits
+--           for each table, those without fields last, '>I7I2I2I2': length of a generation, shard, number of fields, how many of
 --           them, the first, belong to limits with a name, whose state may lie in another table of the same shard if the limit's
 --           numbers were other ones before
---        3  for each limit '>I1I7I7I7I7': algorithm, plus 8 if it has a name; count, period, capacity, life
---        4  for each request '>I1I2' verb (1 take, 2 check, 3 refund, 4 reset) and number of charges, and for each charge
---           '>I2I2I7I7': field or, past the last field, log; limit; cost; for a refund the instant at which it was taken, or 0
---        5  the fields, table by table
--- Reply  { now, one byte '1' or '0' for each request, then for each charge of a take, check or refund, in order: its state after the
---          request was decided, '' if never used; of a sliding log '>I7I7I7' tokens left, time to retry, time to reset }
---        For a sweep { now, number of hashes freed }.
+--           for each limit '>I1I7I7I7I7': algorithm, plus 8 if it has a name; count, period, capacity, life
+--           for each request '>I1I2I4': verb (1 take, 2 check, 3 refund, 4 reset), number of charges, how many times over it is asked
+--           for; of a refund '>I7', the instant at which it was taken, or 0; and for each charge '>I2I2I7': field or, past the last
+--           field, log; limit; cost
+--        2  the fields, table by table, at most 2,000 in all: more than twice as many arguments Lua does not take
+-- A take that is asked for n times over is n takes, one after the other: the first k are granted and the others denied. Requests that
+-- are not takes, and those of sliding logs, are asked for once.
+-- Reply  a string: '>I7' now; then for each request, but resets, 'a' if it was granted as often as asked for, 'n' if not at all, else 'p'
+--        and '>I4' how often; and for each of its charges a byte with the length of what follows: the state after the request was
+--        decided, '' if never used; of a sliding log '>I7I7I7' tokens left, time to retry, time to reset
+--        For a sweep the number of hashes freed.
 -- A state is '>I7I6I4I5' or, with numbers that do not fit, '>I7I6I7I7': instant of the last write, life, A, B as in algorithm.State. Of a
 -- limit without a name, whose numbers never change, it is '>I7I3I4' if they fit, without the life, which they imply: instant, A, B, or for a
 -- fixed window its life in place of B.
@@ -27,7 +32,8 @@ local call, pack, read, floor = redis.call, struct.pack, struct.unpack, math.flo
 
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-local mode, shards, ntables, nlogs = read('>I1I4I2I2', ARGV[1])
+local program = ARGV[1]
+local mode, shards, ntables, nlogs, nlimits, pos = read('>I1I4I2I2I2', program)
 
 -- Returns floor(x * y / z) and the remainder, for x below 2^52, y and z below 2^48, exactly.
 local function muldiv(x, y, z)
@@ -53,13 +59,13 @@ end
 -- is written in one goes to the hash of its parity. The field '#' of a hash is its label: 'c' for the generation under way or 'p' for
 -- the one before, the generation's number, the number of shards. What has any other label is older than a generation.
 
-local tables, fields, rest = {}, 0, 1
+local tables, fields = {}, 0
 
--- Reads the next table of ARGV[2], which rest points to.
+-- Reads the next table of the program, which pos points to.
 local function nextTable()
   local t = #tables + 1
   local length, shard, count, named
-  length, shard, count, named, rest = read('>I7I2I2I2', ARGV[2], rest)
+  length, shard, count, named, pos = read('>I7I2I2I2', program, pos)
   tables[t] = {
     even = KEYS[2 * t - 1], odd = KEYS[2 * t], -- its hashes
     length = length, shard = shard,
@@ -115,14 +121,19 @@ end
 -- Reads all fields: one HMGET a table where they are all in the hash of the generation under way.
 
 local rare = mode > 0 -- whether there is more to do than that
+local length, gen, label
 while #tables < ntables and nextTable() > 0 do
   local T = tables[#tables]
-  local gen = floor(now / T.length)
+  if length ~= T.length then
+    length = T.length
+    gen = floor(now / length)
+    label = 'c' .. gen .. '/' .. shards
+  end
   local here, there = T.even, T.odd
   if gen % 2 == 1 then here, there = there, here end
   local base, n = T.base, T.count
-  local values = call('HMGET', here, '#', unpack(ARGV, base + 5, base + n + 4))
-  if values[1] == 'c' .. gen .. '/' .. shards then
+  local values = call('HMGET', here, '#', unpack(ARGV, base + 2, base + n + 1))
+  if values[1] == label then
     T.generation, T.current, T.former, T.begun, T.fresh = gen, here, there, true, true
   else
     values = {}
@@ -197,13 +208,13 @@ if rare then
         expire(T)
       end
     end
-    return { now, freed }
+    return freed
   end
 
   -- Reads those of the fields numbered in list that a hash holds. Returns the others.
   local function fetch(hash, list)
     local names, others = {}, {}
-    for j = 1, #list do names[j] = ARGV[4 + list[j]] end
+    for j = 1, #list do names[j] = ARGV[1 + list[j]] end
     local values = call('HMGET', hash, unpack(names))
     for j = 1, #list do
       if not keep(list[j], values[j]) then others[#others + 1] = list[j] end
@@ -253,13 +264,11 @@ if rare then
 end
 
 local limits = {}
-do
-  local pos = 1
-  for l = 1, #ARGV[3] / 29 do
-    local kind, tokens, period, capacity, lives
-    kind, tokens, period, capacity, lives, pos = read('>I1I7I7I7I7', ARGV[3], pos)
-    limits[l] = { kind = kind % 8, named = kind >= 8, tokens = tokens, period = period, capacity = capacity, life = lives }
-  end
+if #tables < ntables then pos = pos + 13 * (ntables - #tables) end -- those without fields, which were not needed
+for l = 1, nlimits do
+  local kind, tokens, period, capacity, lives
+  kind, tokens, period, capacity, lives, pos = read('>I1I7I7I7I7', program, pos)
+  limits[l] = { kind = kind % 8, named = kind >= 8, tokens = tokens, period = period, capacity = capacity, life = lives }
 end
 
 -- Sliding logs, by the number of the log. The entries are members with their instant as score, in the log's own time, which is the
@@ -403,38 +412,33 @@ end
 -- Requests. What is in use of a field at now, under the charge's limit, is: of a bucket, x tokens and a part of one, y/period; of a window,
 -- x tokens, and y is its end; of a sliding window, x tokens granted in the window under way and y in the one before.
 
-local reply, verdicts = { now, '', '' }, { '1' }
+local reply, nreply = { pack('>I7', now) }, 1
 local charge = { 0, 0, 0, 0, 0, 0 }  -- of the request in hand, six for each charge: field, limit, cost; A, B and life to be kept
-local dirty, changed = { false }, { 0 } -- whether a field must be written; those that must, in order
-local nreply, nrequests, nchanged = 2, 0, 0
+local dirty = { false } -- whether a field must be written
 
-local program, pos = ARGV[4], 1
 while pos <= #program do
-  local verb, n
-  verb, n, pos = read('>I1I2', program, pos)
-  local all = true
+  local verb, n, times
+  verb, n, times, pos = read('>I1I2I4', program, pos)
+  local grants, taken = times, 0
+  if verb == 3 then taken, pos = read('>I7', program, pos) end
 
   for c = 1, 6 * n, 6 do
-    local i, l, cost, taken
-    i, l, cost, taken, pos = read('>I2I2I7I7', program, pos)
+    local i, l, cost
+    i, l, cost, pos = read('>I2I2I7', program, pos)
     local L = limits[l]
     local kind, period = L.kind, L.period
-    local x, y, kept = 0, 0, false
+    local x, y, room, kept = 0, 0, false, false
     if i > fields then
       if verb <= 2 then
         x, y = alive(i - fields, period, cost > 0)
-        if cost > 0 and y + cost > L.tokens then all = false end
+        room = L.tokens - y
       elseif verb == 3 and cost > 0 then
         refundLog(i - fields, period, cost, taken)
       elseif verb == 4 then
         forget(i - fields)
       end
     elseif verb == 4 then
-      at[i], packed[i] = false, false
-      if not dirty[i] then
-        nchanged = nchanged + 1
-        dirty[i], changed[nchanged] = true, i
-      end
+      at[i], packed[i], dirty[i] = false, false, true
     else
       -- s is the instant from which the state has aged, or false where it is as if never used.
       local s, lived = at[i], 0
@@ -443,11 +447,7 @@ while pos <= #program do
         if now < s then -- it was written before time stepped back, and ages on from now
           s = now
           if cost > 0 then
-            at[i], life[i], packed[i] = now, lived, false
-            if not dirty[i] then
-              nchanged = nchanged + 1
-              dirty[i], changed[nchanged] = true, i
-            end
+            at[i], life[i], packed[i], dirty[i] = now, lived, false, true
           end
         end
         if lived > L.life then lived = L.life end
@@ -468,8 +468,8 @@ while pos <= #program do
           x, kept = x - cost, s and L.life
           if x < 0 then x, y = 0, 0 end
         else
-          x, kept = x + cost, L.life
-          if x > L.capacity or x == L.capacity and y > 0 and cost > 0 then all = false end
+          room, kept = L.capacity - x, L.life
+          if y > 0 then room = room - 1 end
         end
       elseif kind == 1 then
         y = now + period
@@ -479,8 +479,7 @@ while pos <= #program do
           if x == 0 or taken > 0 and taken < y - period then kept = false end
           x = math.max(0, x - cost)
         else
-          x = x + cost
-          if cost > 0 and x > L.tokens then all = false end
+          room = L.tokens - x
         end
         y = 0
       elseif kind == 2 then
@@ -492,8 +491,7 @@ while pos <= #program do
           if not same or taken > 0 and floor(taken / period) ~= index then kept = false end
           x = math.max(0, x - cost)
         else
-          x = x + cost
-          if cost > 0 and x > L.tokens then all = false end
+          room = L.tokens - x
         end
       else
         local index = floor(now / period)
@@ -515,25 +513,32 @@ while pos <= #program do
         else
           local weight, part = muldiv(y, period - elapsed, period)
           if part > 0 then weight = weight + 1 end
-          x = x + cost
-          if cost > 0 and x + weight > L.tokens then all = false end
+          room = L.tokens - x - weight
         end
       end
+    end
+    if room and cost > 0 and room < grants * cost then
+      grants = floor(room / cost)
+      if grants < 0 then grants = 0 end
     end
     charge[c], charge[c + 1], charge[c + 2], charge[c + 3], charge[c + 4], charge[c + 5] = i, L, cost, x, y, kept
   end
 
+  if verb == 2 then grants = 0 end
+  if verb <= 3 then
+    nreply = nreply + 1
+    reply[nreply] = grants == times and 'a' or grants == 0 and 'n' or pack('>c1I4', 'p', grants)
+  end
+
   for c = 1, 6 * n, 6 do
     local i, cost = charge[c], charge[c + 2]
-    local charged = cost > 0 and (verb == 1 and all or verb == 3)
+    local charged = cost > 0 and grants > 0 and verb ~= 4
     local value = ''
     if i <= fields then
       if charged and charge[c + 5] then
-        at[i], life[i], a[i], b[i], packed[i] = now, charge[c + 5], charge[c + 3], charge[c + 4], false
-        if not dirty[i] then
-          nchanged = nchanged + 1
-          dirty[i], changed[nchanged] = true, i
-        end
+        local used = charge[c + 3]
+        if verb == 1 then used = used + grants * cost end
+        at[i], life[i], a[i], b[i], packed[i], dirty[i] = now, charge[c + 5], used, charge[c + 4], false, true
       end
       if packed[i] then
         value = packed[i]
@@ -560,68 +565,60 @@ while pos <= #program do
       value = logState(i - fields, charge[c + 1], t, used, 0)
     end
     if verb <= 3 then
-      nreply = nreply + 1
-      reply[nreply] = value
+      local size = #value
+      reply[nreply + 1] = size == 14 and '\14' or size == 0 and '\0' or size == 22 and '\22' or size == 21 and '\21' or '\27'
+      reply[nreply + 2] = value
+      nreply = nreply + 2
     end
   end
-  nrequests = nrequests + 1
-  verdicts[nrequests] = all and '1' or '0'
 end
-reply[2] = table.concat(verdicts)
 
 -- Writes: one HSET for each table that changed. What must go, goes from both hashes; of a limit with a name, from all tables that it may
 -- have been in.
 
 if nlogs > 0 then saveLogs() end
 
-local t = 1
-for k = 1, nchanged do
-  local i = changed[k]
+local written = false
+for t = 1, #tables do
   local T = tables[t]
-  while i <= T.base or i > T.base + T.count do
-    t = t % #tables + 1
-    T = tables[t]
-  end
-  local other = found and found[i]
-  if other or not at[i] then
-    for u = 1, ntables do
-      local U = tables[u]
-      local here = U == T or i <= T.base + T.named and U.shard == T.shard
-      if U == other or here and not at[i] then
-        call('HDEL', U.even, ARGV[4 + i])
-        call('HDEL', U.odd, ARGV[4 + i])
+  local w, n = {}, 0
+  for i = T.base + 1, T.base + T.count do
+    if dirty[i] then
+      written = true
+      local other = found and found[i]
+      if other or not at[i] then
+        for u = 1, ntables do
+          local U = tables[u]
+          local here = U == T or i <= T.base + T.named and U.shard == T.shard
+          if U == other or here and not at[i] then
+            call('HDEL', U.even, ARGV[1 + i])
+            call('HDEL', U.odd, ARGV[1 + i])
+          end
+        end
+      end
+      if at[i] then
+        w[n + 1], w[n + 2] = ARGV[1 + i], packed[i]
+        n = n + 2
       end
     end
   end
-  if at[i] then
-    local w = T.writes
-    if w then
-      w[#w + 1] = ARGV[4 + i]
-      w[#w + 1] = packed[i]
-    else
-      T.writes = { ARGV[4 + i], packed[i] }
-    end
-  end
+  if n > 0 then T.writes = w end
 end
-if found and nchanged > 0 then -- what is over in a table that was searched goes, lest a clock that steps back bring it to life beside this
+if found and written then -- what is over in a table that was searched goes, lest a clock that steps back bring it to life beside this
   for u = 1, ntables do
     local U = tables[u]
     if U.over and not U.hasCurrent then call('UNLINK', U.current) end
     if U.over and not U.hasFormer then call('UNLINK', U.former) end
   end
 end
-for u = 1, #tables do
-  local T = tables[u]
-  local w = T.writes
-  if w then
+local heal = now % #tables + 1 -- the table whose TTL is looked after by this call
+for t = 1, #tables do
+  local T = tables[t]
+  if T.writes then
     local begun = T.begun
     if not begun then begin(T) end
-    if #w <= 4000 then
-      call('HSET', T.current, unpack(w))
-    else
-      for k = 1, #w, 4000 do call('HSET', T.current, unpack(w, k, math.min(k + 3999, #w))) end
-    end
-    if not begun or call('PTTL', T.current) == -1 then expire(T) end
+    call('HSET', T.current, unpack(T.writes))
+    if not begun or t == heal and call('PTTL', T.current) == -1 then expire(T) end
   end
 end
-return reply
+return table.concat(reply)

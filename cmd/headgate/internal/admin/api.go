@@ -27,7 +27,7 @@ type Gate interface {
 type APIOptions struct {
 	Gate     Gate
 	Store    headgate.Store // gives back and forgets; it is the one of the Gate
-	Timeout  time.Duration  // of the store, where it is no Guard; 0 = headgate.DefaultTimeout
+	Timeout  time.Duration  // of the store, where it is not headgate.Guarded; 0 = headgate.DefaultTimeout
 	Loopback bool           // whether the listener is reached from this host alone, so that no token is needed where none is set
 }
 
@@ -71,9 +71,8 @@ func NewAPI(c *config.Config, o APIOptions) (*API, error) {
 		return nil, fmt.Errorf("%w: an API without a gate", headgate.ErrInvalidConfig)
 	}
 	a := &API{gate: o.Gate, store: o.Store, loopback: o.Loopback, mux: http.NewServeMux()}
-	switch o.Store.(type) {
-	case *headgate.Memory, *headgate.Guard:
-	default:
+	_, inMemory := o.Store.(*headgate.Memory)
+	if g, ok := o.Store.(headgate.Guarded); !inMemory && (!ok || g.Guard() == nil) {
 		guard, err := headgate.NewGuard(o.Store, headgate.GuardConfig{Timeout: o.Timeout})
 		if err != nil {
 			return nil, err

@@ -26,6 +26,7 @@ type grammar struct {
 	Check   checkCmd   `cmd:"" help:"Say what is wrong in configuration files."`
 	Take    takeCmd    `cmd:"" help:"Make one decision from a shell."`
 	Keygen  keygenCmd  `cmd:"" help:"Make an API key for a tenant."`
+	Bench   benchCmd   `cmd:"" help:"Put load on a Redis or a gateway, and see whether its limit holds."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

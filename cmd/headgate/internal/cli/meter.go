@@ -35,13 +35,29 @@ func (r *running) watchEviction(store headgate.Store) error {
 	return r.meter.Eviction(r.eviction.evicts.Load, r.eviction.evicted.Load)
 }
 
-// measured returns the store, measured, and a limiter's store that it becomes behind its guard.
+// measured returns the store, measured, as limiters ask it: behind its guard, where there is
+// one behind the denial cache, and behind leases.
 func (r *running) measured(store headgate.Store) (headgate.Store, error) {
+	cfg := r.config.Load()
 	m, err := r.meter.Store(store)
 	if err != nil {
 		return nil, err
 	}
-	return guarded(m, r.config.Load().Store, r.log, r.meter)
+	shared, err := guarded(m, cfg.Store, r.log, r.meter)
+	if err != nil || cfg.Store == nil {
+		return shared, err
+	}
+	if cfg.Denials != nil {
+		cache, err := cachingDenials(shared, cfg.Denials)
+		if err != nil {
+			return nil, err
+		}
+		if err := r.meter.Denials(cache.Saved, cache.Evicted); err != nil {
+			return nil, err
+		}
+		shared = cache
+	}
+	return r.leasing(shared, cfg)
 }
 
 // metricPages puts the pages of what is measured on the admin listener. Profiles are there while the configuration says so.

@@ -29,6 +29,7 @@ type running struct {
 	store      headgate.Store
 	members    *redisstore.Membership // nil = the store is in memory
 	eviction   *eviction              // nil likewise
+	leased     atomic.Pointer[func(headgate.Charge) bool]
 	meter      *meter.Meter
 	gateway    *gateway.Gateway
 	server     *server
@@ -200,6 +201,7 @@ func (r *running) apply(next *config.Config) error {
 	if err := r.gateway.Reload(next); err != nil {
 		return err
 	}
+	r.lease(next)
 	if r.api != nil {
 		r.api.Apply(next)
 	}

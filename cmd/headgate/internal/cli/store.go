@@ -16,6 +16,7 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/admin"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/cmd/headgate/internal/policy"
+	"github.com/headgate/headgate/denial"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -120,6 +121,12 @@ func guarded(store headgate.Store, c *config.Redis, log *slog.Logger, also headg
 		b.changed(from, to)
 		also.ObserveBreaker(from, to)
 	}})
+}
+
+// cachingDenials puts a denial cache around a guarded store: outside of its guard, so that it answers while the store does not, and what it
+// answers is no sign of life of the store.
+func cachingDenials(store headgate.Store, c *config.DenialCache) (*denial.Store, error) {
+	return denial.New(store, denial.Config{MaxStaleness: c.MaxStaleness, MaxKeys: c.MaxKeys})
 }
 
 // A breakerLog says when decisions stop coming from the store, and when they do again: at most a line a second each.

@@ -34,10 +34,16 @@ type Config struct {
 	AdminPprof bool          // whether the admin listener serves profiles
 	Drain      time.Duration // how long requests are still taken once the gateway says that it is not ready
 	Store      *Redis        // nil = in memory
+	Denials    *DenialCache  // nil = every denial is the store's
+	Lease      time.Duration // how long tokens that were leased from the shared store may be spent
 	Identity   Identity      // who is calling
 	Plans      []Plan        // in the order of the file
 	Tenants    []Tenant      // in the order of the file
 	Routes     []Route       // in the order of the file
+
+	// Leased are the limits of plans and routes that are decided by leases, by their names and numbers: what stands under another name, or in
+	// routes[].outbound, is not.
+	Leased map[headgate.Limit]bool
 
 	file  string         // as it was called
 	lines map[string]int // of the keys at the top
@@ -56,6 +62,12 @@ type Redis struct {
 
 	SentinelUser     string // for the sentinels themselves; "" = default
 	SentinelPassword string // "" = none
+}
+
+// A DenialCache answers in process those who were denied and come again too early.
+type DenialCache struct {
+	MaxStaleness time.Duration // how long a denial is believed at most
+	MaxKeys      int           // denials that are remembered
 }
 
 // RedisTLS says whom a TLS connection to Redis believes and what it shows. Each is the path of a PEM file.

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/headgate/headgate"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -20,6 +21,8 @@ type decoder struct {
 
 	anonymousPlanLine int
 	apiKeySeen        bool // identity.api_key stands in the file
+
+	choices map[headgate.Limit]choice // of each limit that may be leased
 }
 
 // fault notes a problem.

@@ -20,7 +20,8 @@ func Fixed(running, next *Config) Problems {
 	fixed("h2c", running.H2C == next.H2C)
 	fixed("max_header", running.MaxHeader == next.MaxHeader)
 	fixed("admin", running.Admin == next.Admin)
-	fixed("store", reflect.DeepEqual(withoutReplicas(running.Store), withoutReplicas(next.Store)))
+	fixed("store", reflect.DeepEqual(withoutReplicas(running.Store), withoutReplicas(next.Store)) && reflect.DeepEqual(running.Denials, next.Denials) &&
+		running.Lease == next.Lease)
 	return ps.sorted()
 }
 

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// limits reads a list of limits, each a text or {name, limit}. owner begins the names of those that have none of their own, so that
+// limits reads a list of limits, each a text or {limit, name, lease}. owner begins the names of those that have none of their own, so that
 // a limit keeps its name, and with it what was used, when its count or burst changes: "free/s" for "10/s burst 20" of the plan free.
 func (d *decoder) limits(n *yaml.Node, path, owner string) []headgate.Limit {
 	var out []headgate.Limit
@@ -40,22 +40,30 @@ func (d *decoder) limit(n *yaml.Node, path, owner string) (headgate.Limit, bool)
 		if !ok {
 			return headgate.Limit{}, false
 		}
-		return d.parseLimit(n, path, text, "", owner)
+		l, ok := d.parseLimit(n, path, text, "", owner)
+		if ok {
+			d.choose(n, path, l, false)
+		}
+		return l, ok
 	}
-	var text, name string
-	var textNode *yaml.Node
-	before := len(d.problems)
+	var text, name, named, leased = "", "", false, false
+	textNode, before := n, len(d.problems)
 	d.objectAs(n, path, "LIMIT",
-		field{name: "name", example: `burst`, read: func(v *yaml.Node) { name, _ = d.str(v, path+".name", "a name such as burst") }},
-		field{name: "limit", example: `"100/s"`, read: func(v *yaml.Node) { text, _ = d.str(v, path+".limit", `a limit such as "100/s"`); textNode = v }})
+		field{name: "name", read: func(v *yaml.Node) { name, _ = d.str(v, path+".name", "a name such as burst"); named = true }},
+		field{name: "limit", example: `"100/s"`, read: func(v *yaml.Node) { text, _ = d.str(v, path+".limit", `a limit such as "100/s"`); textNode = v }},
+		field{name: "lease", read: func(v *yaml.Node) { d.boolean(v, path+".lease", &leased) }})
 	if len(d.problems) > before {
 		return headgate.Limit{}, false
 	}
-	if name == "" {
-		d.fault(n.Line, "%s.name is empty, want a name such as burst", path)
+	if named && name == "" {
+		d.fault(n.Line, "%s.name is empty, want a name such as burst, or the key left out", path)
 		return headgate.Limit{}, false
 	}
-	return d.parseLimit(textNode, path, text, name, owner)
+	l, ok := d.parseLimit(textNode, path, text, name, owner)
+	if ok {
+		d.choose(textNode, path, l, leased)
+	}
+	return l, ok
 }
 
 func (d *decoder) parseLimit(n *yaml.Node, path, text, name, owner string) (headgate.Limit, bool) {

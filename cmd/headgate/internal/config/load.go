@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/watch"
+	"github.com/headgate/headgate/lease"
 )
 
 // Load reads the file at path. Its error is always [Problems].
@@ -28,7 +29,7 @@ func parseFiles(path string, files watch.Files) (*Config, error) {
 func Parse(file string, data []byte) (*Config, error) {
 	d := &decoder{file: file, keys: make(map[string]bool)}
 	c := &Config{
-		Listen: DefaultListen, MaxHeader: DefaultMaxHeader, Drain: DefaultDrain, Identity: Identity{Header: DefaultHeader},
+		Listen: DefaultListen, MaxHeader: DefaultMaxHeader, Drain: DefaultDrain, Lease: lease.DefaultLifetime, Identity: Identity{Header: DefaultHeader},
 		file: file, lines: make(map[string]int),
 	}
 	if n := d.root(data); n != nil {
@@ -40,5 +41,6 @@ func Parse(file string, data []byte) (*Config, error) {
 	if len(d.problems) > 0 {
 		return nil, d.problems.sorted()
 	}
+	c.Leased = d.leased()
 	return c, nil
 }

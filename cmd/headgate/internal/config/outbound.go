@@ -35,7 +35,7 @@ func (d *decoder) outbound(n *yaml.Node, path string, r *Route) {
 			}
 		}},
 		field{name: "retries", read: func(v *yaml.Node) { d.integer(v, path+".retries", 0, maxRetries, &o.Retries) }},
-		field{name: "limits", read: func(v *yaml.Node) { o.Limits = d.limits(v, path+".limits", r.Path+" outbound") }})
+		field{name: "limits", read: func(v *yaml.Node) { o.Limits = d.outboundLimits(v, path+".limits", r.Path+" outbound") }})
 	if o.Retries > 0 && o.MaxWait == 0 {
 		d.fault(n.Line, "%s has retries and no max_wait, so there is no time to send again; want for example max_wait: 2s beside it", path)
 	}
@@ -43,4 +43,15 @@ func (d *decoder) outbound(n *yaml.Node, path string, r *Route) {
 		d.fault(n.Line, "%s.limits has %d limits, want fewer than %d", path, len(o.Limits), headgate.MaxCharges)
 	}
 	r.Outbound = o
+}
+
+// outboundLimits reads limits of which none is leased: each request asks the store about pauses anyway.
+func (d *decoder) outboundLimits(n *yaml.Node, path, owner string) []headgate.Limit {
+	list := d.limits(n, path, owner)
+	for _, l := range list {
+		if d.choices[l].leased {
+			d.fault(n.Line, "%s has lease: true, which has no use where each request asks the store about pauses; want lease left out", path)
+		}
+	}
+	return list
 }

@@ -1,7 +1,9 @@
 package config_test
 
 import (
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,5 +93,57 @@ func TestFileThatCannotBeRead(t *testing.T) {
 	want := "testdata/none.yaml: cannot be read: no such file or directory; want the path of a YAML file"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+func TestDenialCache(t *testing.T) {
+	for text, want := range map[string]*config.DenialCache{
+		"":                                     nil,
+		"denial_cache: {}":                     {MaxStaleness: 100 * time.Millisecond, MaxKeys: 8192},
+		"denial_cache: {max_staleness: 250ms}": {MaxStaleness: 250 * time.Millisecond, MaxKeys: 8192},
+		"denial_cache: {max_keys: 9}":          {MaxStaleness: 100 * time.Millisecond, MaxKeys: 9},
+	} {
+		c, err := config.Parse("f", []byte(strings.ReplaceAll(`
+store: {redis: {url: "redis://127.0.0.1"}, CACHE}
+identity: {anonymous: share}
+routes: [{path: /, upstream: "http://127.0.0.1:1", limits: ["1/s"], on_store_error: open}]`, "CACHE", text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(c.Denials, want) {
+			t.Errorf("%s: %+v, want %+v", text, c.Denials, want)
+		}
+	}
+}
+
+func TestLeases(t *testing.T) {
+	limits := func(c *config.Config) []string {
+		var list []string
+		for l := range c.Leased {
+			list = append(list, l.Name+" "+l.String())
+		}
+		slices.Sort(list)
+		return list
+	}
+	tests := []struct {
+		store, route string
+		lifetime     time.Duration
+		leased       []string
+	}{
+		{"", `limits: ["1/s", {limit: 2/day}, {limit: 3/minute, lease: false}]`, time.Second, nil},
+		{"", `limits: [{limit: 1/s, lease: true}, "2/day"], total: [{name: all, limit: 3/s, lease: true}]`, time.Second, []string{"/ tenant/s 1/s", "all 3/s"}},
+		{", lease: {lifetime: 250ms}", `limits: ["1/s"]`, 250 * time.Millisecond, nil},
+	}
+	for _, tt := range tests {
+		c, err := config.Parse("f", []byte(fmt.Sprintf(`
+store: {redis: {url: "redis://127.0.0.1"}%s}
+identity: {anonymous: share}
+routes: [{path: /, upstream: "http://127.0.0.1:1", on_store_error: open, %s}]`, tt.store, tt.route)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := limits(c); c.Lease != tt.lifetime || !slices.Equal(got, tt.leased) {
+			t.Errorf("%s: %v and %q, want %v and %q", tt.route, c.Lease, got, tt.lifetime, tt.leased)
+		}
 	}
 }

@@ -212,6 +212,8 @@ routes: [{path: /, upstream: "http://127.0.0.1:1", limits: ["1/s"], on_store_err
 		{"127.0.0.1:9090", "127.0.0.1:9091", "c:5: admin"},
 		{"url: \"redis://127.0.0.1\"", "url: \"redis://127.0.0.2\"", "c:6: store"},
 		{"replicas: 2", "prefix: other", "c:6: store"},
+		{"replicas: 2}", "replicas: 2}, denial_cache: {}", "c:6: store"},
+		{"replicas: 2}", "replicas: 2}, lease: {lifetime: 2s}", "c:6: store"},
 		{`store: {redis: {url: "redis://127.0.0.1", replicas: 2}}`, "", "c:1: store"},
 	} {
 		var got []string

@@ -5,12 +5,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headgate/headgate/denial"
 	"go.yaml.in/yaml/v4"
 )
 
 // Longest times that a file may ask for.
 const (
 	maxStoreTimeout    = 10 * time.Second
+	maxStaleness       = time.Minute
 	maxUpstreamTimeout = time.Hour
 	maxStallTimeout    = time.Hour
 	maxDrain           = 5 * time.Minute
@@ -63,11 +65,23 @@ func (d *decoder) listenAddr(n *yaml.Node, path string, to *string) {
 }
 
 func (d *decoder) store(n *yaml.Node, c *Config) {
-	d.object(n, "store", field{name: "redis", example: `{url: "redis://127.0.0.1:6379/0"}`, read: func(v *yaml.Node) {
-		r := &Redis{Timeout: DefaultStoreTimeout, Prefix: DefaultPrefix}
-		d.redis(v, r)
-		c.Store = r
-	}})
+	d.object(n, "store",
+		field{name: "redis", example: `{url: "redis://127.0.0.1:6379/0"}`, read: func(v *yaml.Node) {
+			r := &Redis{Timeout: DefaultStoreTimeout, Prefix: DefaultPrefix}
+			d.redis(v, r)
+			c.Store = r
+		}},
+		field{name: "denial_cache", read: func(v *yaml.Node) { c.Denials = d.denialCache(v) }},
+		field{name: "lease", read: func(v *yaml.Node) { d.lease(v, c) }})
+}
+
+func (d *decoder) denialCache(n *yaml.Node) *DenialCache {
+	const path = "store.denial_cache"
+	c := &DenialCache{MaxStaleness: denial.DefaultMaxStaleness, MaxKeys: denial.DefaultMaxKeys}
+	d.object(n, path,
+		field{name: "max_staleness", read: func(v *yaml.Node) { d.duration(v, path+".max_staleness", maxStaleness, &c.MaxStaleness) }},
+		field{name: "max_keys", read: func(v *yaml.Node) { d.integer(v, path+".max_keys", 1, denial.MostKeys, &c.MaxKeys) }})
+	return c
 }
 
 func (d *decoder) redis(n *yaml.Node, r *Redis) {

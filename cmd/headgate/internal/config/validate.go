@@ -17,6 +17,7 @@ func (d *decoder) check(c *Config) {
 		d.fault(c.lines["admin_pprof"], "admin_pprof has no use without an admin listener, want for example admin: 127.0.0.1:9090 beside it")
 	}
 	d.checkJWT(c)
+	d.checkLeases(c)
 	if c.H2C && c.TLS != nil {
 		d.fault(c.lines["h2c"], "h2c has no use with tls, where HTTP/2 is spoken anyway; want one of them left out")
 	}

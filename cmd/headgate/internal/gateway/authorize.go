@@ -25,7 +25,7 @@ func (g *Gateway) Authorize(w http.ResponseWriter, r *http.Request) { g.serve(w,
 // none that the caller wrote takes its place.
 func permit(w http.ResponseWriter, r *http.Request) {
 	tenant := policy.Anonymous
-	if v, ok := r.Context().Value(visitKey{}).(*visit); ok && v.tenant != "" {
+	if v, ok := visitOf(r.Context()); ok && v.tenant != "" {
 		tenant = v.tenant
 	}
 	h := w.Header()

@@ -15,7 +15,7 @@ import (
 // stream that is silent or a connection that was upgraded, there is no deadline.
 type client struct {
 	http.ResponseWriter
-	control  *http.ResponseController
+	control  http.ResponseController
 	body     io.ReadCloser
 	stall    time.Duration
 	stalled  atomic.Bool // the caller stopped sending
@@ -28,7 +28,7 @@ type client struct {
 
 // newClient takes the place of w and of r's body. end must be called when the request has been served.
 func newClient(w http.ResponseWriter, r *http.Request, stall time.Duration) *client {
-	c := &client{ResponseWriter: w, control: http.NewResponseController(w), stall: stall, body: r.Body}
+	c := &client{ResponseWriter: w, control: *http.NewResponseController(w), stall: stall, body: r.Body}
 	c.whole = r.Body == nil || r.Body == http.NoBody
 	if !c.whole {
 		r.Body = (*clientBody)(c)

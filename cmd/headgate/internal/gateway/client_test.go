@@ -292,7 +292,7 @@ func serveHTTP2(t *testing.T, text string, upstream http.HandlerFunc) (string, *
 	return front.URL, front.Client()
 }
 
-func memory(t *testing.T) headgate.Store {
+func memory(t testing.TB) headgate.Store {
 	t.Helper()
 	m, err := headgate.NewMemory(headgate.MemoryConfig{})
 	if err != nil {
@@ -301,7 +301,7 @@ func memory(t *testing.T) headgate.Store {
 	return m
 }
 
-func newGateway(t *testing.T, c *config.Config, o gateway.Options) *gateway.Gateway {
+func newGateway(t testing.TB, c *config.Config, o gateway.Options) *gateway.Gateway {
 	t.Helper()
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

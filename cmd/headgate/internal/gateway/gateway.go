@@ -3,7 +3,6 @@
 package gateway
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,6 +27,8 @@ type Gateway struct {
 	fault lull
 	meter *meter.Meter
 
+	buffers buffers
+
 	reload sync.Mutex     // held while the state is replaced
 	keys   *identity.Keys // of the issuer of tokens; nil = there is none
 
@@ -51,7 +52,7 @@ type state struct {
 // Options are what a Gateway needs besides its configuration.
 type Options struct {
 	Store    headgate.Store
-	Timeout  time.Duration // per decision, unless the store is a headgate.Guard; 0 = headgate.DefaultTimeout
+	Timeout  time.Duration // per decision, unless the store is headgate.Guarded; 0 = headgate.DefaultTimeout
 	Replicas func() int    // gateways that share the store, for routes that fail to local limits; nil = what the configuration says
 	Log      *slog.Logger  // nil = slog.Default()
 	Meter    *meter.Meter  // counts; its Visit is the one of this package. nil = one that nobody reads
@@ -170,14 +171,14 @@ func (g *Gateway) compile(c *config.Config, keys *identity.Keys) (*state, error)
 	return s, nil
 }
 
-// hidden are the headers that the upstreams do not see.
+// hidden are the headers that the upstreams do not see, in their canonical form.
 func hidden(c *config.Config) []string {
 	var names []string
 	if !c.Identity.Forward && c.Identity.Header != "" {
-		names = append(names, c.Identity.Header)
+		names = append(names, http.CanonicalHeaderKey(c.Identity.Header))
 	}
 	if j := c.Identity.JWT; j != nil && !j.Forward {
-		names = append(names, j.Header)
+		names = append(names, http.CanonicalHeaderKey(j.Header))
 	}
 	return names
 }
@@ -208,22 +209,9 @@ func (s *state) closeIdle() {
 	}
 }
 
-// A visit is what is known of a request once it is known who calls what.
-type visit struct {
-	*state
-	route    *policy.Route
-	tenant   string
-	plan     string  // of a tenant that the configuration does not list
-	client   *client // nil where only a permit is asked for
-	readable bool    // whether the page that sent the request may read the response
-	meter    *meter.Meter
-}
-
-type visitKey struct{}
-
 // charges is what the limiter decides for a request that ServeHTTP let through.
 func charges(r *http.Request) ([]headgate.Charge, error) {
-	v, ok := r.Context().Value(visitKey{}).(*visit)
+	v, ok := visitOf(r.Context())
 	if !ok {
 		return nil, &httplimit.StatusError{Status: http.StatusInternalServerError}
 	}
@@ -255,7 +243,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, to *ways) {
 		ambiguousPath(w, r)
 		return
 	}
-	v := &visit{state: s, route: route, meter: g.meter}
+	v := &visit{Context: r.Context(), state: s, route: route, meter: g.meter}
 	v.client, _ = w.(*client)
 	if isPreflight(r) {
 		if route.DenyPreflight {
@@ -269,7 +257,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, to *ways) {
 	if !v.fits(w, r) {
 		return
 	}
-	to[route.OnStoreError].ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), visitKey{}, v)))
+	to[route.OnStoreError].ServeHTTP(w, r.WithContext(v))
 }
 
 // admit finds out who calls. If that one may not call, it answers and returns false.
@@ -319,7 +307,7 @@ func isPreflight(r *http.Request) bool {
 
 // forward passes a request on.
 func (g *Gateway) forward(w http.ResponseWriter, r *http.Request) {
-	v, ok := r.Context().Value(visitKey{}).(*visit)
+	v, ok := visitOf(r.Context())
 	if !ok {
 		writeProblem(w, r, http.StatusInternalServerError, "The gateway does not know where this request goes.")
 		return

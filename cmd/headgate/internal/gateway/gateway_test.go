@@ -42,7 +42,7 @@ func serveTo(t *testing.T, text string, store headgate.Store, upstream string) s
 }
 
 // parse reads a configuration with UPSTREAM, ACME and GLOBEX replaced.
-func parse(t *testing.T, text, upstream string) *config.Config {
+func parse(t testing.TB, text, upstream string) *config.Config {
 	t.Helper()
 	digest := func(key string) string { sum := sha256.Sum256([]byte(key)); return hex.EncodeToString(sum[:]) }
 	text = strings.NewReplacer("UPSTREAM", upstream, "ACME", digest("acme-key"), "GLOBEX", digest("globex-key")).Replace(text)

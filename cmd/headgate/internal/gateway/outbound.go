@@ -33,7 +33,7 @@ func (g *Gateway) newOutbound(base http.RoundTripper, r *policy.Route, o outboun
 }
 
 func tenantOf(req *http.Request) (string, error) {
-	v, ok := req.Context().Value(visitKey{}).(*visit)
+	v, ok := visitOf(req.Context())
 	if !ok {
 		return "", errNoVisit
 	}
@@ -69,7 +69,7 @@ func (g *Gateway) answeredLimited(w http.ResponseWriter, r *http.Request, err er
 // giveBack returns what r was charged as it came in. Nobody is to be told if that fails: then it was spent.
 func (g *Gateway) giveBack(r *http.Request) {
 	ctx := r.Context()
-	v, known := ctx.Value(visitKey{}).(*visit)
+	v, known := visitOf(ctx)
 	d, decided := httplimit.FromContext(ctx)
 	list, err := charges(r)
 	if !known || !decided || err != nil {

@@ -14,7 +14,7 @@ import (
 
 // Visit says from the context of a decision which route and whose request it was made for; false = for none of the gateway's.
 func Visit(ctx context.Context) (route, tenant string, ok bool) {
-	v, ok := ctx.Value(visitKey{}).(*visit)
+	v, ok := visitOf(ctx)
 	if !ok {
 		return "", "", false
 	}

@@ -28,7 +28,7 @@ type upstream struct {
 	meter     *meter.Route
 }
 
-// newUpstream returns the way out of r. hide are the headers that the upstream must not see.
+// newUpstream returns the way out of r. hide are the headers that the upstream must not see, in their canonical form.
 func (g *Gateway) newUpstream(r *policy.Route, addresses *identity.Addresses, hide []string) (*upstream, error) {
 	transport := &http.Transport{
 		DialContext:           (&net.Dialer{Timeout: min(dialTimeout, r.Timeout), KeepAlive: 30 * time.Second}).DialContext,
@@ -54,6 +54,7 @@ func (g *Gateway) newUpstream(r *policy.Route, addresses *identity.Addresses, hi
 		Rewrite:        func(pr *httputil.ProxyRequest) { rewrite(pr, r, addresses, hide) },
 		ModifyResponse: ownFields,
 		ErrorHandler:   g.upstreamError,
+		BufferPool:     &g.buffers,
 		ErrorLog:       slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
 	}
 	return u, nil
@@ -65,7 +66,7 @@ func rewrite(pr *httputil.ProxyRequest, r *policy.Route, addresses *identity.Add
 	pr.SetURL(r.Upstream)
 	pr.Out.URL.RawQuery = pr.In.URL.RawQuery // as it came: nothing here was decided by it
 	for _, name := range hide {
-		pr.Out.Header.Del(name)
+		delete(pr.Out.Header, name)
 	}
 	pr.Out.Header.Del(TenantHeader) // what forward-auth says of a caller, no caller says of itself
 	if !addresses.TrustsPeer(pr.In) {
@@ -85,10 +86,10 @@ func rewrite(pr *httputil.ProxyRequest, r *policy.Route, addresses *identity.Add
 // ownFields keeps the response's rate limit fields to one set: that of the gateway, which is already in place where it decided.
 func ownFields(resp *http.Response) error {
 	if _, decided := httplimit.FromContext(resp.Request.Context()); decided {
-		resp.Header.Del("RateLimit")
-		resp.Header.Del("RateLimit-Policy")
+		delete(resp.Header, "Ratelimit") // in the canonical form, which Del would first have to make
+		delete(resp.Header, "Ratelimit-Policy")
 	}
-	if v, ok := resp.Request.Context().Value(visitKey{}).(*visit); ok && v.readable {
+	if v, ok := visitOf(resp.Request.Context()); ok && v.readable {
 		resp.Header.Del(allowOrigin)
 	}
 	return nil
@@ -96,7 +97,7 @@ func ownFields(resp *http.Response) error {
 
 // upstreamError answers a request of which the upstream made nothing.
 func (g *Gateway) upstreamError(w http.ResponseWriter, r *http.Request, err error) {
-	if v, ok := r.Context().Value(visitKey{}).(*visit); ok && v.callersFault(w, r) { // before the next: a caller that stalls ends the context too
+	if v, ok := visitOf(r.Context()); ok && v.callersFault(w, r) { // before the next: a caller that stalls ends the context too
 		return
 	}
 	if r.Context().Err() != nil { // the caller went away: nobody is to be told, and the upstream is not at fault
@@ -119,7 +120,7 @@ func (g *Gateway) upstreamError(w http.ResponseWriter, r *http.Request, err erro
 
 // visited tells the log where r went, and for whom.
 func visited(r *http.Request) slog.Attr {
-	v, ok := r.Context().Value(visitKey{}).(*visit)
+	v, ok := visitOf(r.Context())
 	if !ok {
 		return slog.Attr{}
 	}

@@ -25,6 +25,9 @@ func NewAddresses(c *config.Config) (*Addresses, error) {
 
 // TrustsPeer says whether r was sent by a trusted proxy, so that its X-Forwarded-* fields are believed.
 func (a *Addresses) TrustsPeer(r *http.Request) bool {
+	if len(a.trusted) == 0 {
+		return false
+	}
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return false

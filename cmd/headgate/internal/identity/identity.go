@@ -93,7 +93,8 @@ func (id *Identifier) Identify(ctx context.Context, h http.Header, now time.Time
 // lookup finds the tenant by the digest of its key. What the time of the map's lookup tells is about digests of the caller's own
 // making, from which no key can be approached; the digests themselves are compared in constant time.
 func (id *Identifier) lookup(key string) (string, error) {
-	digest := sha256.Sum256([]byte(key))
+	var buf [128]byte // for a key of usual length nothing is allocated
+	digest := sha256.Sum256(append(buf[:0], key...))
 	t, found := id.tenants[digest]
 	if subtle.ConstantTimeCompare(t.digest[:], digest[:]) != 1 || !found {
 		return "", ErrUnknownKey

@@ -92,6 +92,18 @@ func (m *Meter) Eviction(evicts func() bool, evicted func() int64) error {
 	return errors.Join(m.registry.Register(may), m.registry.Register(did))
 }
 
+// Denials serves how many decisions the denial cache made, and how many denials it had no room for. It is called once, with what is safe
+// for concurrent use.
+func (m *Meter) Denials(saved, evicted func() int64) error {
+	did := prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Namespace: namespace, Name: "denial_cache_saved_total", Help: "Denials that were answered without asking the shared store.",
+	}, func() float64 { return float64(saved()) })
+	dropped := prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Namespace: namespace, Name: "denial_cache_evicted_total", Help: "Denials that were forgotten before they were over, since there was no room for more.",
+	}, func() float64 { return float64(evicted()) })
+	return errors.Join(m.registry.Register(did), m.registry.Register(dropped))
+}
+
 // Take implements [headgate.Store].
 func (s *timedStore) Take(ctx context.Context, first headgate.Charge, more ...headgate.Charge) (headgate.Decision, error) {
 	start := time.Now()

@@ -10,11 +10,14 @@ type Caller struct {
 	Plan string
 }
 
-// ChargesFor returns what one request of c on r is charged, as Charges does.
+// ChargesFor returns what one request of c on r is charged, as Charges does. The slice is not the caller's: it must not change it.
 func (p *Policy) ChargesFor(r *Route, c Caller) []headgate.Charge {
 	var plan []headgate.Charge
 	if r.plan {
 		plan = p.planOf(c)
+	}
+	if len(r.limits)+len(r.total) == 0 {
+		return plan
 	}
 	out := make([]headgate.Charge, 0, len(plan)+len(r.limits)+len(r.total))
 	out = append(out, plan...)

@@ -22,6 +22,35 @@ const maxDecodings = 3
 // Servers differ in how they read "//", ".", "%2F", "\" and ";". So the path is read in each of these ways, and where they do not all
 // lead to the same route, or one of them meets "..", it is ErrAmbiguousPath.
 func (p *Policy) Route(escaped string) (*Route, error) {
+	if !plain(escaped) {
+		return p.weigh(escaped)
+	}
+	if r := p.root.walk(escaped); r != nil {
+		return r, nil
+	}
+	return nil, ErrNoRoute
+}
+
+// plain says whether there is but one way to read the path, as there is for most. What it does not say it of may be plain too.
+func plain(path string) bool {
+	if path == "" || path[0] != '/' {
+		return false
+	}
+	for i := range len(path) {
+		switch path[i] {
+		case '%', '\\', ';', 0:
+			return false
+		case '/':
+			if i+1 < len(path) && (path[i+1] == '/' || path[i+1] == '.') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// weigh is Route for any path: it reads it in all ways.
+func (p *Policy) weigh(escaped string) (*Route, error) {
 	if !strings.HasPrefix(escaped, "/") {
 		return nil, ErrAmbiguousPath
 	}
@@ -100,6 +129,20 @@ func (n *node) add(segments []string, r *Route) {
 func (n *node) find(segments []string) *Route {
 	best := n.route
 	for _, seg := range segments {
+		if n = n.below[seg]; n == nil {
+			break
+		}
+		if n.route != nil {
+			best = n.route
+		}
+	}
+	return best
+}
+
+// walk is find for the segments of a plain path.
+func (n *node) walk(path string) *Route {
+	best := n.route
+	for seg := range strings.SplitSeq(path[1:], "/") {
 		if n = n.below[seg]; n == nil {
 			break
 		}

@@ -3,6 +3,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/headgate/headgate"
@@ -48,7 +49,7 @@ func (p *Policy) Routes() []*Route { return p.routes }
 // Charges returns what one request of tenant on r is charged: its plan, its budget on the route, the route's total. None means that
 // nothing limits it. The caller owns the slice.
 func (p *Policy) Charges(r *Route, tenant string) []headgate.Charge {
-	return p.ChargesFor(r, Caller{Tenant: tenant})
+	return slices.Clone(p.ChargesFor(r, Caller{Tenant: tenant}))
 }
 
 // key names who pays. It is unambiguous: kind and tenant hold no '|', and the path, which may, comes last.

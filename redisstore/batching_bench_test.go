@@ -1,0 +1,124 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/redisstore/redistest"
+)
+
+// BenchmarkTake measures takes by so many callers at once, of so many keys: decisions a second, and how long one of them waits.
+func BenchmarkTake(b *testing.B) {
+	server := redistest.Start(b)
+	client := server.Client(func(o *redis.Options) { o.ContextTimeoutEnabled, o.PoolSize = true, 64 })
+	store := open(b, client, redisstore.Config{})
+	for _, keys := range []int{1, 10_000} {
+		for _, callers := range []int{1, 2, 4, 8, 16, 64, 256, 1024} {
+			b.Run(fmt.Sprintf("keys=%d/callers=%d", keys, callers), func(b *testing.B) {
+				before := redisstore.ServerTime(b, client)
+				benchCallers(b, callers, func(i int) error {
+					_, err := store.Take(context.Background(), headgate.Charge{Key: "tenant:" + strconv.Itoa(i*7919%keys), Cost: 1, Limit: headgate.PerSecond(100)})
+					return err
+				})
+				b.ReportMetric((redisstore.ServerTime(b, client)-before)*1e6/float64(b.N), "server-us/decision")
+			})
+		}
+	}
+}
+
+// BenchmarkBatching measures the ways to have many takes of 10,000 keys decided by the same script: a call for each on pooled connections,
+// the calls put into pipelines by the client, and batches.
+func BenchmarkBatching(b *testing.B) {
+	client := redistest.Start(b).Client(func(o *redis.Options) { o.ContextTimeoutEnabled, o.PoolSize = true, 64 })
+	store := open(b, client, redisstore.Config{})
+	pipeline, err := client.AutoPipeline()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = pipeline.Close() }()
+	charge := func(i int) headgate.Charge {
+		return headgate.Charge{Key: "tenant:" + strconv.Itoa(i*7919%10_000), Cost: 1, Limit: headgate.PerMinute(100)}
+	}
+	ctx := context.Background()
+	for _, way := range []struct {
+		name string
+		do   func(i int) error
+	}{
+		{"calls", func(i int) error { return client.Do(ctx, store.Command(charge(i))...).Err() }},
+		{"autopipeline", func(i int) error { return pipeline.Do(ctx, store.Command(charge(i))...).Err() }},
+		{"batches", func(i int) error {
+			_, err := store.Take(ctx, charge(i))
+			return err
+		}},
+	} {
+		for _, callers := range []int{1, 16, 256, 1024} {
+			b.Run(fmt.Sprintf("%s/callers=%d", way.name, callers), func(b *testing.B) {
+				take(b, store, charge(0)) // the server knows the script
+				before := redisstore.ServerTime(b, client)
+				benchCallers(b, callers, way.do)
+				b.ReportMetric((redisstore.ServerTime(b, client)-before)*1e6/float64(b.N), "server-us/decision")
+			})
+		}
+	}
+}
+
+// BenchmarkCluster measures how many shards serve a Cluster best: 256 callers, 10,000 keys.
+func BenchmarkCluster(b *testing.B) {
+	for _, masters := range []int{3, 6} {
+		client := redistest.StartCluster(b, masters).Client(func(o *redis.ClusterOptions) { o.ContextTimeoutEnabled = true })
+		for _, shards := range []int{3, 6, 16, 64} {
+			store := open(b, client, redisstore.Config{Prefix: fmt.Sprint(shards, ":"), Shards: shards})
+			b.Run(fmt.Sprintf("masters=%d/shards=%d", masters, shards), func(b *testing.B) {
+				benchCallers(b, 256, func(i int) error {
+					_, err := store.Take(context.Background(), headgate.Charge{Key: "tenant:" + strconv.Itoa(i*7919%10_000), Cost: 1, Limit: headgate.PerMinute(100)})
+					return err
+				})
+			})
+		}
+	}
+}
+
+// benchCallers has so many callers do b.N things between them.
+func benchCallers(b *testing.B, callers int, do func(i int) error) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	waits := make([][]time.Duration, callers)
+	b.ResetTimer()
+	for caller := range callers {
+		wg.Go(func() {
+			for {
+				i := next.Add(1)
+				if i > int64(b.N) {
+					return
+				}
+				start := time.Now()
+				if err := do(int(i)); err != nil {
+					b.Error(err)
+					return
+				}
+				if i%16 == 0 {
+					waits[caller] = append(waits[caller], time.Since(start))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	all := slices.Concat(waits...)
+	slices.Sort(all)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
+	if len(all) > 0 {
+		b.ReportMetric(float64(all[len(all)/2].Microseconds()), "p50-us")
+		b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "p99-us")
+	}
+}

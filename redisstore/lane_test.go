@@ -1,0 +1,262 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/redisstore/redistest"
+)
+
+// TestMillionTakes has 256 callers take 1,000,000 times from 1,000 keys: of each key exactly what its limit holds is granted.
+func TestMillionTakes(t *testing.T) {
+	t.Run("standalone", func(t *testing.T) {
+		server := redistest.Start(t)
+		requireMillion(t, open(t, server.Client(), redisstore.Config{}))
+	})
+	t.Run("cluster", func(t *testing.T) {
+		cluster := redistest.StartCluster(t, 3)
+		requireMillion(t, open(t, cluster.Client(), redisstore.Config{}))
+	})
+}
+
+func requireMillion(t *testing.T, store *redisstore.Store) {
+	t.Helper()
+	const callers, takes, keys, capacity = 256, 1_000_000, 1_000, 700
+	ctx := must(t)
+	granted := make([]atomic.Int64, keys)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for i := next.Add(1); i <= takes; i = next.Add(1) {
+				key := int(i*7919) % keys
+				limit := headgate.Limit{Algorithm: headgate.Algorithm(key % 4), Count: capacity, Period: headgate.MaxPeriod}
+				d, err := store.Take(ctx, headgate.Charge{Key: fmt.Sprint("key", key), Cost: 1, Limit: limit})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if d.Allowed {
+					granted[key].Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for key := range granted {
+		if got := granted[key].Load(); got != capacity {
+			t.Errorf("key %d: %d of %d granted, want %d", key, got, takes/keys, capacity)
+		}
+	}
+}
+
+// TestJoinedTakesAreInSomeOrder has many take from one key at one instant: what each is told is what the takes would be told one after the
+// other. So each number of tokens left is told once to one that was granted, and the same wait to all who were denied.
+func TestJoinedTakesAreInSomeOrder(t *testing.T) {
+	client := redistest.Start(t).Client()
+	clock := newClock()
+	for _, a := range algorithms {
+		store := openAt(t, client, fmt.Sprint("order", a, ":"), clock)
+		c := headgate.Charge{Key: "k", Cost: 3, Limit: hundred(a)}
+		var mu sync.Mutex
+		var granted, denied []headgate.Decision
+		var wg sync.WaitGroup
+		for range 300 {
+			wg.Go(func() {
+				d := take(t, store, c)
+				mu.Lock()
+				defer mu.Unlock()
+				if d.Allowed {
+					granted = append(granted, d)
+				} else {
+					denied = append(denied, d)
+				}
+			})
+		}
+		wg.Wait()
+		slices.SortFunc(granted, func(x, y headgate.Decision) int { return int(y.Remaining - x.Remaining) })
+		alone := openAt(t, client, fmt.Sprint("alone", a, ":"), clock)
+		for i, d := range granted {
+			if want := take(t, alone, c); !same(d, want) {
+				t.Fatalf("%v: grant %d is told %+v, want %+v", a, i, d, want)
+			}
+		}
+		want := take(t, alone, c)
+		for _, d := range denied {
+			if !same(d, want) {
+				t.Fatalf("%v: a denied one is told %+v, want %+v", a, d, want)
+			}
+		}
+	}
+}
+
+// same compares decisions; they have no States.
+func same(a, b headgate.Decision) bool {
+	return a.Allowed == b.Allowed && a.Limit == b.Limit && a.Remaining == b.Remaining && a.RetryAfter == b.RetryAfter && a.ResetAfter == b.ResetAfter && a.At.Equal(b.At)
+}
+
+// requireLeft fails the test unless c comes to have n tokens left: giving back goes on beside who asked.
+func requireLeft(t *testing.T, store headgate.Store, c headgate.Charge, n int64) {
+	t.Helper()
+	await(t, fmt.Sprint(n, " tokens left"), func() bool { return left(t, store, c) == n })
+}
+
+// TestWhoGoesAwayLeavesNothing has callers give up while their takes are queued or under way, behind a server that hangs. When it goes on, what
+// was granted to them has been given back.
+func TestWhoGoesAwayLeavesNothing(t *testing.T) {
+	for _, a := range algorithms {
+		t.Run(a.String(), func(t *testing.T) {
+			server := redistest.Start(t)
+			store := open(t, server.Client(func(o *redis.Options) { o.ReadTimeout = time.Minute }), redisstore.Config{})
+			look := open(t, server.Client(), redisstore.Config{})
+			c := headgate.Charge{Key: "k", Cost: 1, Limit: hundred(a)}
+			take(t, store, c)
+			server.Pause()
+			stay, leave := make(chan error, 20), make(chan error, 60)
+			ctx, cancel := context.WithCancel(context.Background())
+			for round := range 2 { // those who come second find calls under way that carry others, and queue
+				for i := range (cap(stay) + cap(leave)) / 2 {
+					go func() {
+						if i%4 == 0 {
+							_, err := store.Take(context.Background(), c)
+							stay <- err
+							return
+						}
+						_, err := store.Take(ctx, c)
+						leave <- err
+					}()
+				}
+				await(t, "all takes on their way", func() bool { return store.OnTheirWay() == (1+round)*(cap(stay)+cap(leave))/2 })
+			}
+			cancel()
+			lost := 0
+			if canceled(<-leave) {
+				lost++
+			}
+			server.Resume()
+			for range cap(leave) - 1 {
+				if canceled(<-leave) {
+					lost++
+				}
+			}
+			for range cap(stay) {
+				if err := <-stay; err != nil {
+					t.Error(err)
+				}
+			}
+			requireLeft(t, look, c, int64(100-1-cap(stay)-(cap(leave)-lost)))
+		})
+	}
+}
+
+func canceled(err error) bool { return errors.Is(err, context.Canceled) }
+
+// TestFailedBatch has a batch fail: each caller is told once, and all the same.
+func TestFailedBatch(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.Client(), redisstore.Config{})
+	c := headgate.Charge{Key: "k", Cost: 1, Limit: hundred(headgate.TokenBucket)}
+	take(t, store, c)
+	class := redisstore.ClassOf(c.Limit)
+	for _, hash := range store.Hashes(c, class) {
+		server.Do("DEL", hash)
+		server.Do("SET", hash, "foreign", "EX", 60)
+	}
+	server.Pause()
+	errs := make(chan error, 50)
+	for range cap(errs) {
+		go func() {
+			_, err := store.Take(context.Background(), c)
+			errs <- err
+		}()
+	}
+	await(t, "all takes on their way", func() bool { return store.OnTheirWay() == cap(errs) })
+	server.Resume()
+	for range cap(errs) {
+		err := <-errs
+		requireStoreError(t, err, "WRONGTYPE")
+	}
+	if n := store.OnTheirWay(); n != 0 {
+		t.Errorf("%d requests left", n)
+	}
+}
+
+// TestCloseRefusesWhatIsQueued closes a store while its server hangs: who is queued is told at once.
+func TestCloseRefusesWhatIsQueued(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.Client(func(o *redis.Options) { o.ReadTimeout = time.Minute }), redisstore.Config{})
+	c := headgate.Charge{Key: "k", Cost: 1, Limit: hundred(headgate.TokenBucket)}
+	take(t, store, c)
+	server.Pause()
+	errs, queued := make(chan error, 50), make(chan error, 20)
+	for _, answers := range []chan error{errs, queued} { // those who come second find calls under way that carry others
+		before := store.OnTheirWay()
+		for range cap(answers) {
+			go func() {
+				_, err := store.Take(context.Background(), c)
+				answers <- err
+			}()
+		}
+		await(t, "all takes on their way", func() bool { return store.OnTheirWay() == before+cap(answers) })
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- store.Close() }()
+	for range cap(queued) {
+		if err := <-queued; !errors.Is(err, headgate.ErrClosed) {
+			t.Errorf("got %v while the server hangs, want ErrClosed", err)
+		}
+	}
+	server.Resume()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	for range cap(errs) {
+		if err := <-errs; err != nil && !errors.Is(err, headgate.ErrClosed) {
+			t.Errorf("got %v, want none or ErrClosed", err)
+		}
+	}
+}
+
+// TestQueueOfAHangingServer has many callers come and go while a call hangs: those who are gone do not fill the queue.
+func TestQueueOfAHangingServer(t *testing.T) {
+	server := redistest.Start(t)
+	store := open(t, server.Client(func(o *redis.Options) { o.ReadTimeout = time.Minute }), redisstore.Config{})
+	c := headgate.Charge{Key: "k", Cost: 1, Limit: hundred(headgate.TokenBucket)}
+	take(t, store, c)
+	server.Pause()
+	stay := make(chan error, 20)
+	for range cap(stay) {
+		go func() {
+			_, err := store.Take(context.Background(), c)
+			stay <- err
+		}()
+	}
+	await(t, "all takes on their way", func() bool { return store.OnTheirWay() == cap(stay) })
+	for range 1_000 {
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Microsecond)
+		if _, err := store.Take(ctx, c); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want DeadlineExceeded", err)
+		}
+		cancel()
+	}
+	if n := store.OnTheirWay(); n > 200 {
+		t.Errorf("%d requests queued or under way, of %d callers who wait", n, cap(stay))
+	}
+	server.Resume()
+	for range cap(stay) {
+		if err := <-stay; err != nil {
+			t.Error(err)
+		}
+	}
+	requireLeft(t, store, c, int64(100-1-cap(stay)))
+}
