@@ -2,9 +2,11 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -179,6 +181,34 @@ func TestBatchIsBounded(t *testing.T) {
 		}
 		if _, err := s.decide(context.Background(), b, modeDecide); err != nil {
 			t.Errorf("%s keys: %v", name, err)
+		}
+	}
+}
+
+// TestCloseRefusesWhatIsQueued closes a store while takes wait behind calls that do not come back: each is told at once.
+func TestCloseRefusesWhatIsQueued(t *testing.T) {
+	s, err := New(redistest.Start(t).Client(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &s.lanes[0]
+	l.calls, l.sent = manyCalls, 2*manyCalls
+	errs := make(chan error, 20)
+	for range cap(errs) {
+		go func() {
+			_, err := s.Take(context.Background(), headgate.Charge{Key: "k", Cost: 1, Limit: headgate.PerSecond(1)})
+			errs <- err
+		}()
+	}
+	for s.OnTheirWay() < 2*manyCalls+cap(errs) {
+		runtime.Gosched()
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	for range cap(errs) {
+		if err := <-errs; !errors.Is(err, headgate.ErrClosed) {
+			t.Errorf("got %v, want ErrClosed", err)
 		}
 	}
 }

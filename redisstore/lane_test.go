@@ -191,42 +191,6 @@ func TestFailedBatch(t *testing.T) {
 	}
 }
 
-// TestCloseRefusesWhatIsQueued closes a store while its server hangs: who is queued is told at once.
-func TestCloseRefusesWhatIsQueued(t *testing.T) {
-	server := redistest.Start(t)
-	store := open(t, server.Client(func(o *redis.Options) { o.ReadTimeout = time.Minute }), redisstore.Config{})
-	c := headgate.Charge{Key: "k", Cost: 1, Limit: hundred(headgate.TokenBucket)}
-	take(t, store, c)
-	server.Pause()
-	errs, queued := make(chan error, 50), make(chan error, 20)
-	for _, answers := range []chan error{errs, queued} { // those who come second find calls under way that carry others
-		before := store.OnTheirWay()
-		for range cap(answers) {
-			go func() {
-				_, err := store.Take(context.Background(), c)
-				answers <- err
-			}()
-		}
-		await(t, "all takes on their way", func() bool { return store.OnTheirWay() == before+cap(answers) })
-	}
-	closed := make(chan error, 1)
-	go func() { closed <- store.Close() }()
-	for range cap(queued) {
-		if err := <-queued; !errors.Is(err, headgate.ErrClosed) {
-			t.Errorf("got %v while the server hangs, want ErrClosed", err)
-		}
-	}
-	server.Resume()
-	if err := <-closed; err != nil {
-		t.Error(err)
-	}
-	for range cap(errs) {
-		if err := <-errs; err != nil && !errors.Is(err, headgate.ErrClosed) {
-			t.Errorf("got %v, want none or ErrClosed", err)
-		}
-	}
-}
-
 // TestQueueOfAHangingServer has many callers come and go while a call hangs: those who are gone do not fill the queue.
 func TestQueueOfAHangingServer(t *testing.T) {
 	server := redistest.Start(t)
