@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"internal/table":     {module + "/internal/algorithm"},
 	"internal":           {module},
 	"httplimit":          {module},
-	"lease":              {module},
+	"lease":              {module, module + "/internal/algorithm"},
 	"outbound":           {module},
 	"denial":             {module},
 	"storetest":          {module},
@@ -50,7 +50,7 @@ var mayImport = map[string][]string{
 	"proof":              {anything},
 	"examples":           {anything},
 	"cmd/headgate/internal/load": {
-		module, module + "/redisstore", "github.com/redis/go-redis/v9", "github.com/HdrHistogram/hdrhistogram-go",
+		module, module + "/internal/algorithm", module + "/redisstore", "github.com/redis/go-redis/v9", "github.com/HdrHistogram/hdrhistogram-go",
 	},
 }
 

@@ -1,7 +1,6 @@
 package headgate
 
 import (
-	"math"
 	"slices"
 
 	"github.com/headgate/headgate/internal/algorithm"
@@ -130,15 +129,7 @@ func (m *Memory) add(b *bill, c *Charge) {
 		b.segments = append(b.segments, segment)
 	}
 	b.itemOf = append(b.itemOf, i)
-	b.items[i].cost = addCost(b.items[i].cost, c.Cost)
-}
-
-// addCost adds costs of 0 or more; what does not fit is more than any capacity, and so is its largest value.
-func addCost(a, b int64) int64 {
-	if sum := a + b; sum >= 0 {
-		return sum
-	}
-	return math.MaxInt64
+	b.items[i].cost = algorithm.Add(b.items[i].cost, c.Cost)
 }
 
 // lock locks the segments; it returns false, with none locked, if the table is closed.

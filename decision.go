@@ -62,9 +62,12 @@ const (
 	FromLease
 	// FromCache is a denial in process, of a store's that still holds: package denial.
 	FromCache
+
+	// Sources is the number of the values above, for who keeps something by each. A later version may have more.
+	Sources int = iota
 )
 
-var sourceNames = [...]string{"store", "local", "open", "closed", "lease", "cache"}
+var sourceNames = [Sources]string{"store", "local", "open", "closed", "lease", "cache"}
 
 // String returns "store", "local", "open", "closed", "lease" or "cache".
 func (s Source) String() string {

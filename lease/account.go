@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/algorithm"
 )
 
 // A key names a counter, as a key and [headgate.Limit.ID] do.
@@ -144,6 +145,6 @@ func (a *account) youngest() *block { return &a.blocks[len(a.blocks)-1] }
 func (a *account) state(l headgate.Limit, now time.Time) headgate.State {
 	b := a.youngest()
 	return headgate.State{
-		Limit: l, Allowed: true, Remaining: min(l.Capacity(), add(a.held(now), b.rest)), ResetAfter: b.resetAfter(now),
+		Limit: l, Allowed: true, Remaining: min(l.Capacity(), algorithm.Add(a.held(now), b.rest)), ResetAfter: b.resetAfter(now),
 	}
 }

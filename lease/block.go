@@ -1,11 +1,10 @@
 package lease
 
 import (
-	"math"
-	"math/bits"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/algorithm"
 )
 
 // A block is a lease: tokens that the store granted at one instant.
@@ -70,32 +69,10 @@ func (b *block) returnable(l headgate.Limit, deadline time.Time) int64 {
 	if l.Algorithm != headgate.TokenBucket {
 		return b.left
 	}
-	drained := mulDivUp(l.Count, ceilMicros(deadline.Sub(b.asked)), l.Period.Microseconds())
+	drained := algorithm.MulDivUp(l.Count, ceilMicros(deadline.Sub(b.asked)), l.Period.Microseconds())
 	return max(0, b.left-drained)
 }
 
 func ceilMicros(d time.Duration) int64 {
 	return int64(max(0, d+time.Microsecond-1) / time.Microsecond)
-}
-
-// mulDivUp returns a*b/c rounded up, for a and b of 0 or more and c above 0; what does not fit is the largest value.
-func mulDivUp(a, b, c int64) int64 {
-	q, r := mulDiv(a, b, c)
-	if r > 0 && q < math.MaxInt64 {
-		q++
-	}
-	return q
-}
-
-// mulDiv returns a*b/c rounded down, and the remainder.
-func mulDiv(a, b, c int64) (quotient, remainder int64) {
-	hi, lo := bits.Mul64(uint64(a), uint64(b))
-	if hi >= uint64(c) {
-		return math.MaxInt64, 0
-	}
-	q, r := bits.Div64(hi, lo, uint64(c))
-	if q > math.MaxInt64 {
-		return math.MaxInt64, 0
-	}
-	return int64(q), int64(r)
 }

@@ -1,8 +1,9 @@
 package lease
 
 import (
-	"math"
 	"time"
+
+	"github.com/headgate/headgate/internal/algorithm"
 )
 
 // A demand is what is known of how much of a counter this process needs, and how much of it there is.
@@ -21,15 +22,7 @@ func (m *demand) ask(now time.Time, cost int64) {
 	if m.since.IsZero() {
 		m.since = now
 	}
-	m.tokens = add(m.tokens, cost)
-}
-
-// add adds numbers of 0 or more; what does not fit is the largest value.
-func add(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
+	m.tokens = algorithm.Add(m.tokens, cost)
 }
 
 // size returns how many tokens the next block takes, for a first caller that needs cost: what the demand so far will use up in seven
@@ -37,20 +30,15 @@ func add(a, b int64) int64 {
 // block what was measured before comes to weigh half, and so it does when it is older than a lifetime.
 func (m *demand) size(now time.Time, cost int64, lifetime time.Duration) int64 {
 	elapsed := max(1, now.Sub(m.since).Microseconds())
-	extra, _ := mulDiv(m.tokens, lifetime.Microseconds()/8*7, elapsed)
-	extra = min(extra, mulMax(max(1, m.extra), growth))
-	n := min(add(cost, extra), m.rest/2)
+	extra, _ := algorithm.MulDiv(m.tokens, lifetime.Microseconds()/8*7, elapsed)
+	extra = min(extra, algorithm.Mul(max(1, m.extra), growth))
+	n := min(algorithm.Add(cost, extra), m.rest/2)
 	if n > cost {
 		m.extra = n - cost
 	}
 	if n > cost || now.Sub(m.since) > lifetime {
 		m.since, m.tokens = now.Add(-now.Sub(m.since)/2), m.tokens/2
 	}
-	return n
-}
-
-func mulMax(a, b int64) int64 {
-	n, _ := mulDiv(a, b, 1)
 	return n
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/algorithm"
 )
 
 // takeOne decides a charge that may be leased.
@@ -17,7 +18,7 @@ func (s *Store) takeOne(ctx context.Context, c headgate.Charge) (headgate.Decisi
 		}
 	}
 	d, held, err := s.exact(ctx, k, c)
-	if err != nil || d.Allowed || held == 0 || add(d.Remaining, held) < c.Cost {
+	if err != nil || d.Allowed || held == 0 || algorithm.Add(d.Remaining, held) < c.Cost {
 		return d, err
 	}
 	return s.combine(ctx, k, c, d)
@@ -133,7 +134,7 @@ func (s *Store) exact(ctx context.Context, k key, c headgate.Charge) (headgate.D
 	}
 	held := s.learn(k, c, d.Allowed, d.Remaining)
 	if d.Allowed {
-		d.Remaining = min(c.Limit.Capacity(), add(d.Remaining, held))
+		d.Remaining = min(c.Limit.Capacity(), algorithm.Add(d.Remaining, held))
 	}
 	return d, held, nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/algorithm"
 )
 
 // A request is several charges while they are decided, some here and some by the store.
@@ -52,7 +53,7 @@ func (s *Store) ask(ctx context.Context, r *request, places []int) (bool, error)
 		st := states[i]
 		if s.leases(c) {
 			if held := s.learn(keyOf(c), c, st.Allowed, st.Remaining); st.Allowed {
-				st.Remaining = min(c.Limit.Capacity(), add(st.Remaining, held))
+				st.Remaining = min(c.Limit.Capacity(), algorithm.Add(st.Remaining, held))
 			}
 		}
 		r.states[places[i]] = st
@@ -77,7 +78,7 @@ func (r *request) made(shares []share) {
 // denied notes the charges that had room here, and were not made.
 func (r *request) denied(shares []share) {
 	for i := range shares {
-		shares[i].state.Remaining = min(shares[i].charge.Limit.Capacity(), add(shares[i].state.Remaining, shares[i].charge.Cost))
+		shares[i].state.Remaining = min(shares[i].charge.Limit.Capacity(), algorithm.Add(shares[i].state.Remaining, shares[i].charge.Cost))
 	}
 	r.made(shares)
 }
@@ -86,7 +87,7 @@ func (r *request) denied(shares []share) {
 func (r *request) refunded() {
 	for _, place := range r.left {
 		c := r.charges[place]
-		r.states[place].Remaining = min(c.Limit.Capacity(), add(r.states[place].Remaining, c.Cost))
+		r.states[place].Remaining = min(c.Limit.Capacity(), algorithm.Add(r.states[place].Remaining, c.Cost))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/algorithm"
 )
 
 // A share is what a request of several charges asks of one counter that may be leased.
@@ -102,7 +103,7 @@ func (s *Store) sharesOf(charges []headgate.Charge) []share {
 			list = append(list, share{key: k, charge: c, places: []int{i}})
 			continue
 		}
-		list[j].charge.Cost = add(list[j].charge.Cost, c.Cost)
+		list[j].charge.Cost = algorithm.Add(list[j].charge.Cost, c.Cost)
 		list[j].places = append(list[j].places, i)
 	}
 	return list

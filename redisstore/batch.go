@@ -20,8 +20,8 @@ type tableRef struct{ shard, class int }
 // A table is one pair of hashes that a batch reads, and the fields it wants of it: those of limits with a name come first.
 type table struct {
 	tableRef
-	named, plain []*string
-	base         int // how many fields are before its own
+	named, plain []any // the fields, as the client takes them
+	base         int   // how many fields are before its own
 }
 
 func (t *table) size() int { return len(t.named) + len(t.plain) }
@@ -55,9 +55,7 @@ type batch struct {
 	count    int        // with those
 	entries  int
 	bytes    int
-	order    []int  // of the tables, as the script wants them
-	program  []byte // numbers for the script
-	call     []any  // the command, see conn
+	order    []int // of the tables, as the script wants them
 }
 
 func newBatch(l *layout) *batch {
@@ -76,7 +74,7 @@ func (b *batch) clear() {
 	clear(b.ruleOf)
 	clear(b.requests)
 	b.tables, b.seats, b.logs, b.rules = b.tables[:0], b.seats[:0], b.logs[:0], b.rules[:0]
-	b.requests, b.call = b.requests[:0], nil
+	b.requests = b.requests[:0]
 	b.count, b.entries, b.bytes = 0, 0, 0
 }
 
@@ -169,14 +167,14 @@ func (b *batch) place(it *item) place {
 	t := b.table(tableRef{it.shard, it.rule.class})
 	if !it.rule.named {
 		fields := &b.tables[t].plain
-		*fields = append(*fields, &it.field)
+		*fields = append(*fields, it.field)
 		return place{table: t, index: len(*fields) - 1}
 	}
 	for other := range classes { // where it may lie if the limit's numbers have changed
 		b.table(tableRef{it.shard, other})
 	}
 	fields := &b.tables[t].named
-	*fields = append(*fields, &it.field)
+	*fields = append(*fields, it.field)
 	return place{table: t, named: true, index: len(*fields) - 1}
 }
 
@@ -197,30 +195,25 @@ func (b *batch) table(ref tableRef) int {
 	return t
 }
 
-// command returns what conn sends: the keys and arguments of the script, described there.
+// command returns what conn sends: the keys and arguments of the script, described there. Nothing in it is used again: hooks of the client may
+// keep it.
 func (b *batch) command(mode byte) []any {
 	b.sort()
-	b.call = make([]any, 0, 4+2*len(b.tables)+len(b.logs)+len(b.seats)) // not used again: hooks of the client may keep it
-	b.call = append(b.call, nil, nil, 2*len(b.tables)+len(b.logs))
+	call := make([]any, 0, 6+2*len(b.tables)+len(b.logs)+len(b.seats))
+	call = append(call, nil, nil, 2*len(b.tables)+len(b.logs))
 	for _, i := range b.order {
 		t := &b.tables[i]
 		hashes := &b.layout.hashes[t.shard]
-		b.call = append(b.call, &hashes[2*t.class], &hashes[2*t.class+1])
+		call = append(call, hashes[2*t.class], hashes[2*t.class+1])
 	}
-	for i := range b.logs {
-		b.call = append(b.call, &b.logs[i])
+	for _, key := range b.logs {
+		call = append(call, key)
 	}
-	b.write(mode)
-	b.call = append(b.call, b.program)
+	call = append(call, b.program(mode))
 	for _, i := range b.order {
-		for _, f := range b.tables[i].named {
-			b.call = append(b.call, f)
-		}
-		for _, f := range b.tables[i].plain {
-			b.call = append(b.call, f)
-		}
+		call = append(append(call, b.tables[i].named...), b.tables[i].plain...)
 	}
-	return b.call
+	return call
 }
 
 // sort puts the tables in the order that the script wants: those without fields last.
@@ -238,9 +231,10 @@ func (b *batch) sort() {
 	}
 }
 
-// write encodes tables, rules and requests.
-func (b *batch) write(mode byte) {
-	p := append(b.program[:0], mode)
+// program encodes tables, rules and requests.
+func (b *batch) program(mode byte) []byte {
+	p := make([]byte, 0, 11+13*len(b.tables)+len(rule{}.code)*len(b.rules)+14*len(b.requests)+11*b.entries)
+	p = append(p, mode)
 	p = binary.BigEndian.AppendUint32(p, uint32(len(b.layout.tags)))
 	for _, n := range [...]int{len(b.tables), len(b.logs), len(b.rules)} {
 		p = binary.BigEndian.AppendUint16(p, uint16(n))
@@ -268,7 +262,7 @@ func (b *batch) write(mode byte) {
 			p = b.writeItem(p, &r.items[i], fields)
 		}
 	}
-	b.program = p
+	return p
 }
 
 // writeItem encodes one item. Fields are numbered from 1, table by table, and logs after them.

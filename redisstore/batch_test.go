@@ -7,9 +7,12 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/redisstore/redistest"
@@ -213,6 +216,84 @@ func TestCloseRefusesWhatIsQueued(t *testing.T) {
 	}
 }
 
+// pipelines counts the pipelines that a client sends, and the commands in them.
+type pipelines struct{ sent, commands int }
+
+func (p *pipelines) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (p *pipelines) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (p *pipelines) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		p.sent++
+		p.commands += len(cmds)
+		return next(ctx, cmds)
+	}
+}
+
+// TestShardsOfANodeTravelTogether has requests for several shards wait in one lane of a Cluster. They go out in one pipeline; where the node does not know
+// the script they are sent again, once, and where a shard's keys are not what they should be its requests alone fail.
+func TestShardsOfANodeTravelTogether(t *testing.T) {
+	cluster := redistest.StartCluster(t, 1)
+	client := cluster.Client()
+	sent := new(pipelines)
+	client.AddHook(sent)
+	s, err := New(client, Config{Shards: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := headgate.Limit{Count: 100, Period: time.Hour}
+	// ask has each of the keys 0 to 39 ask for one token, in one go, and returns what came of it by shard.
+	ask := func() (granted, failed [4]int) {
+		var bills []*bill
+		l := &s.lanes[0]
+		for i := range 40 {
+			b := s.newBill(headgate.Charge{Key: fmt.Sprint(i), Cost: 1, Limit: limit}, nil)
+			r := b.request.begin(verbTake, 0, b.items)
+			r.done = make(chan struct{}, 1)
+			bills, l.queue = append(bills, b), append(l.queue, r)
+		}
+		l.calls = 1
+		l.work()
+		for _, b := range bills {
+			<-b.request.done
+			switch shard := b.items[0].shard; {
+			case b.request.err != nil:
+				failed[shard]++
+			case b.request.granted:
+				granted[shard]++
+			}
+		}
+		return granted, failed
+	}
+	for round := range 3 { // of the first the node does not know the script
+		*sent = pipelines{}
+		granted, failed := ask()
+		if sum(granted) != 40 || failed != [4]int{} || slices.Contains(granted[:], 0) {
+			t.Errorf("round %d: by shard %v granted and %v failed, want 40 granted in all four", round, granted, failed)
+		}
+		if *sent != (pipelines{sent: 1, commands: 4}) {
+			t.Errorf("round %d: sent %+v, want one pipeline of four", round, *sent)
+		}
+	}
+	for i := range 40 {
+		d, err := s.Take(context.Background(), headgate.Charge{Key: fmt.Sprint(i), Limit: limit})
+		if err != nil || d.Remaining != 97 {
+			t.Errorf("key %d: %+v, %v; want 97 left after three rounds", i, d, err)
+		}
+	}
+	for _, hash := range s.Hashes(headgate.Charge{Key: "0", Limit: limit}, ClassOf(limit)) {
+		client.Del(context.Background(), hash)
+		client.Set(context.Background(), hash, "foreign", time.Minute)
+	}
+	broken := s.layout.shardOf("0")
+	granted, failed := ask()
+	if granted[broken] != 0 || sum(granted) != 40-failed[broken] || sum(failed) != failed[broken] || failed[broken] == 0 {
+		t.Errorf("by shard %v granted and %v failed, want all those of shard %d to fail and no others", granted, failed, broken)
+	}
+}
+
+func sum(list [4]int) int { return list[0] + list[1] + list[2] + list[3] }
+
 // TestBatchKeepsNothing uses a batch again: it is as if new.
 func TestBatchKeepsNothing(t *testing.T) {
 	s, err := New(redistest.Start(t).Client(), Config{})
@@ -242,12 +323,7 @@ func TestBatchKeepsNothing(t *testing.T) {
 func flat(call []any) string {
 	var text strings.Builder
 	for _, arg := range call {
-		switch v := arg.(type) {
-		case *string:
-			fmt.Fprintf(&text, "%q ", *v)
-		default:
-			fmt.Fprintf(&text, "%q ", v)
-		}
+		fmt.Fprintf(&text, "%q ", arg)
 	}
 	return text.String()
 }

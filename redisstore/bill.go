@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -49,7 +48,7 @@ func (s *Store) newBill(first headgate.Charge, more []headgate.Charge) *bill {
 			i = len(b.items)
 			b.items = append(b.items, it)
 		} else {
-			b.items[i].cost = addCost(b.items[i].cost, it.cost)
+			b.items[i].cost = algorithm.Add(b.items[i].cost, it.cost)
 		}
 		b.itemOf = append(b.itemOf, i)
 	}
@@ -66,14 +65,6 @@ func (b *bill) free() {
 func (s *Store) item(c headgate.Charge) item {
 	r := s.rules.of(c.Limit)
 	return item{rule: r, field: r.field(c.Key), shard: s.layout.shardOf(c.Key), cost: c.Cost}
-}
-
-// addCost adds costs of 0 or more; a sum that does not fit is more than any capacity, as the largest number is.
-func addCost(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
 }
 
 // A group is the part of a bill that the script decides in one step.

@@ -52,7 +52,7 @@ func ClassOf(l headgate.Limit) int {
 // Hashes returns the two hashes of class that c's key belongs to, that of even generations first.
 func (s *Store) Hashes(c headgate.Charge, class int) [2]string {
 	of := s.layout.hashes[s.layout.shardOf(c.Key)]
-	return [2]string{of[2*class], of[2*class+1]}
+	return [2]string{of[2*class].(string), of[2*class+1].(string)}
 }
 
 // LogKey returns the sorted set of c, whose limit is a sliding log.

@@ -30,7 +30,7 @@ type lane struct {
 	shut  bool
 }
 
-// A batchPool holds batches to be used again. Those whose call failed do not come back: the client may have hold of them still.
+// A batchPool holds batches to be used again.
 type batchPool struct{ pool sync.Pool }
 
 func (p *batchPool) get(l *layout) *batch {
@@ -109,9 +109,7 @@ func (l *lane) alone(ctx context.Context, r *request) {
 	b := l.store.batches.get(l.store.layout)
 	b.add(r)
 	r.err = l.send(ctx, b)
-	if r.err == nil {
-		l.store.batches.put(b)
-	}
+	l.store.batches.put(b)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sent--
@@ -231,9 +229,7 @@ func (l *lane) tell(b *batch, err error) {
 			r = next
 		}
 	}
-	if err == nil {
-		l.store.batches.put(b)
-	}
+	l.store.batches.put(b)
 }
 
 func (l *lane) send(ctx context.Context, b *batch) error {

@@ -46,12 +46,12 @@ type layout struct {
 	prefix string
 	tags   []string // of each shard
 	tagOf  func(key string) string
-	hashes [][2 * len(classes)]string // of each shard: the hashes of even and odd generations of each class
+	hashes [][2 * len(classes)]any // of each shard: the names of the hashes of even and odd generations of each class, as the client takes them
 }
 
 func newLayout(cfg Config) *layout {
 	l := &layout{prefix: cfg.Prefix, tags: shardTags(cfg.Shards), tagOf: cfg.HashTag}
-	l.hashes = make([][2 * len(classes)]string, cfg.Shards)
+	l.hashes = make([][2 * len(classes)]any, cfg.Shards)
 	for shard, tag := range l.tags {
 		for c := range classes {
 			for parity := range 2 {

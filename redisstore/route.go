@@ -46,7 +46,7 @@ func (s *Store) lookUp(ctx context.Context, cluster *redis.ClusterClient) []int 
 	first := map[*redis.Client]int{}
 	for shard := range lanes {
 		lanes[shard] = shard
-		node, err := cluster.MasterForKey(ctx, s.layout.hashes[shard][0])
+		node, err := cluster.MasterForKey(ctx, s.layout.logKey(shard, ""))
 		if err != nil {
 			continue
 		}

@@ -8,19 +8,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// sources is the number of values of [headgate.Source].
-const sources = int(headgate.FromCache) + 1
-
-// reasons are the values of headgate.reason.
-const (
-	reasonTimeout = iota
-	reasonBreaker
-	reasonFailed
-	reasons
-)
-
-var reasonNames = [reasons]string{"timeout", "breaker", "failed"}
-
 // instruments are what is measured, with the options of each series made beforehand.
 type instruments struct {
 	decisions metric.Int64Counter
@@ -31,8 +18,8 @@ type instruments struct {
 	state     metric.Int64Gauge
 	changes   metric.Int64Counter
 
-	bySource [sources][]metric.RecordOption
-	byReason [reasons][]metric.AddOption
+	bySource [headgate.Sources][]metric.RecordOption
+	byReason [headgate.Causes][]metric.AddOption // for those that are the store's
 	byState  [headgate.BreakerHalfOpen + 1][]metric.AddOption
 }
 
@@ -61,8 +48,8 @@ func newInstruments(m metric.Meter) (instruments, error) {
 	for i := range in.bySource {
 		in.bySource[i] = []metric.RecordOption{set(attribute.String("headgate.source", headgate.Source(i).String()))}
 	}
-	for i := range in.byReason {
-		in.byReason[i] = []metric.AddOption{set(attribute.String("headgate.reason", reasonNames[i]))}
+	for _, c := range []headgate.Cause{headgate.CauseTimeout, headgate.CauseBreaker, headgate.CauseFailed} {
+		in.byReason[c] = []metric.AddOption{set(attribute.String("headgate.reason", c.String()))}
 	}
 	for i := range in.byState {
 		in.byState[i] = []metric.AddOption{set(attribute.String("headgate.breaker.to", headgate.BreakerState(i).String()))}

@@ -21,14 +21,14 @@ type series struct {
 // limits knows the series of the limits that were met. What was met before it finds without a lock and without allocating.
 type limits struct {
 	most  int // limits, besides Other
-	known atomic.Pointer[map[headgate.Limit]*[2][sources]series]
-	other *[2][sources]series
+	known atomic.Pointer[map[headgate.Limit]*[2][headgate.Sources]series]
+	other *[2][headgate.Sources]series
 	mu    sync.Mutex
 }
 
 func newLimits(most int) *limits {
 	l := &limits{most: most, other: newSeries(Other)}
-	l.known.Store(&map[headgate.Limit]*[2][sources]series{})
+	l.known.Store(&map[headgate.Limit]*[2][headgate.Sources]series{})
 	return l
 }
 
@@ -54,7 +54,7 @@ func (l *limits) of(d *headgate.Decision) *series {
 }
 
 // meet returns the series of a limit that was not met before: those of its own, while there is room.
-func (l *limits) meet(limit headgate.Limit) *[2][sources]series {
+func (l *limits) meet(limit headgate.Limit) *[2][headgate.Sources]series {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known := *l.known.Load()
@@ -75,8 +75,8 @@ func (l *limits) meet(limit headgate.Limit) *[2][sources]series {
 	return list
 }
 
-func newSeries(limit string) *[2][sources]series {
-	var list [2][sources]series
+func newSeries(limit string) *[2][headgate.Sources]series {
+	var list [2][headgate.Sources]series
 	for outcome := range list {
 		for source := range list[outcome] {
 			attributes := []attribute.KeyValue{

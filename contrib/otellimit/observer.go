@@ -2,7 +2,6 @@ package otellimit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -44,18 +43,20 @@ func New(cfg Config) (*Observer, error) {
 
 // Observe implements [headgate.Observer].
 func (o *Observer) Observe(ctx context.Context, seen headgate.Observation) {
-	switch {
-	case seen.Err == nil:
-	case !errors.Is(seen.Err, headgate.ErrStore):
+	switch cause := seen.Cause(ctx); cause {
+	case headgate.CauseNone:
+	case headgate.CauseInvalid:
 		o.in.invalid.Add(ctx, 1)
 		return
-	case errors.Is(ctx.Err(), context.Canceled):
+	case headgate.CauseAbandoned:
 		o.in.abandoned.Add(ctx, 1)
 		return
+	case headgate.CauseTimeout, headgate.CauseBreaker:
+		o.in.errors.Add(ctx, 1, o.in.byReason[cause]...)
 	default:
-		o.in.errors.Add(ctx, 1, o.in.byReason[reasonOf(seen.Err)]...)
+		o.in.errors.Add(ctx, 1, o.in.byReason[headgate.CauseFailed]...)
 	}
-	if int(seen.Decision.Source) >= sources {
+	if int(seen.Decision.Source) >= headgate.Sources {
 		return // of a later version of the core
 	}
 	s := o.limits.of(&seen.Decision)
@@ -94,16 +95,6 @@ func details(s *series, seen *headgate.Observation) []attribute.KeyValue {
 		list = append(list, attribute.Float64("headgate.retry_after", retry.Seconds()))
 	}
 	return list
-}
-
-func reasonOf(err error) int {
-	switch {
-	case errors.Is(err, headgate.ErrBreakerOpen):
-		return reasonBreaker
-	case errors.Is(err, context.DeadlineExceeded):
-		return reasonTimeout
-	}
-	return reasonFailed
 }
 
 // ObserveBreaker implements [headgate.BreakerObserver]. Limiters that share an Observer should share a [headgate.Guard] as well: the

@@ -31,7 +31,7 @@ type series struct {
 // children are the counters of a series by decision and source, made when they are first needed.
 type children struct {
 	label, limit string
-	counters     [2][sources]atomic.Pointer[prometheus.Counter]
+	counters     [2][headgate.Sources]atomic.Pointer[prometheus.Counter]
 }
 
 func newDecisions(vec *prometheus.CounterVec, cfg Config) decisions {

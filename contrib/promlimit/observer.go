@@ -2,25 +2,11 @@ package promlimit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/headgate/headgate"
 	"github.com/prometheus/client_golang/prometheus"
 )
-
-// sources is the number of values of [headgate.Source].
-const sources = int(headgate.FromCache) + 1
-
-// reasons are the values of the label reason.
-const (
-	reasonTimeout = iota
-	reasonBreaker
-	reasonFailed
-	reasons
-)
-
-var reasonNames = [reasons]string{"timeout", "breaker", "failed"}
 
 // An Observer counts decisions. Make one with [New]; it serves any number of limiters. Safe for concurrent use.
 type Observer struct {
@@ -28,8 +14,8 @@ type Observer struct {
 	collectors []prometheus.Collector
 
 	decisions decisions
-	seconds   [sources]prometheus.Observer
-	errors    [reasons]prometheus.Counter
+	seconds   [headgate.Sources]prometheus.Observer
+	errors    [headgate.Causes]prometheus.Counter // by those that are the store's
 	abandoned prometheus.Counter
 	invalid   prometheus.Counter
 	state     prometheus.Gauge
@@ -83,8 +69,8 @@ func (o *Observer) newTimes() {
 
 func (o *Observer) newFailures() {
 	v := o.counterVec("store_errors_total", "Decisions that the store did not make, by why.", "reason")
-	for i := range o.errors {
-		o.errors[i] = v.WithLabelValues(reasonNames[i])
+	for _, c := range []headgate.Cause{headgate.CauseTimeout, headgate.CauseBreaker, headgate.CauseFailed} {
+		o.errors[c] = v.WithLabelValues(c.String())
 	}
 	o.abandoned = o.counterVec("abandoned_total", "Requests whose caller went away before there was a decision.").WithLabelValues()
 	o.invalid = o.counterVec("invalid_charges_total", "Requests that no store is asked about, since their charges make no sense.").WithLabelValues()
@@ -111,18 +97,20 @@ func (o *Observer) counterVec(name, help string, labels ...string) *prometheus.C
 // Observe implements [headgate.Observer].
 func (o *Observer) Observe(ctx context.Context, seen headgate.Observation) {
 	d := &seen.Decision
-	switch {
-	case seen.Err == nil:
-	case !errors.Is(seen.Err, headgate.ErrStore):
+	switch cause := seen.Cause(ctx); cause {
+	case headgate.CauseNone:
+	case headgate.CauseInvalid:
 		o.invalid.Inc()
 		return
-	case errors.Is(ctx.Err(), context.Canceled):
+	case headgate.CauseAbandoned:
 		o.abandoned.Inc()
 		return
+	case headgate.CauseTimeout, headgate.CauseBreaker:
+		o.errors[cause].Inc()
 	default:
-		o.errors[reasonOf(seen.Err)].Inc()
+		o.errors[headgate.CauseFailed].Inc()
 	}
-	if int(d.Source) >= sources {
+	if int(d.Source) >= headgate.Sources {
 		return // of a later version of the core
 	}
 	label := ""
@@ -131,16 +119,6 @@ func (o *Observer) Observe(ctx context.Context, seen headgate.Observation) {
 	}
 	o.decisions.count(label, &d.Limit, d.Allowed, d.Source)
 	o.seconds[d.Source].Observe(seen.Elapsed.Seconds())
-}
-
-func reasonOf(err error) int {
-	switch {
-	case errors.Is(err, headgate.ErrBreakerOpen):
-		return reasonBreaker
-	case errors.Is(err, context.DeadlineExceeded):
-		return reasonTimeout
-	}
-	return reasonFailed
 }
 
 // ObserveBreaker implements [headgate.BreakerObserver]. Limiters that share an Observer should share a [headgate.Guard] as well: the

@@ -5,10 +5,7 @@
 // the same, line by line.
 package algorithm
 
-import (
-	"math"
-	"math/bits"
-)
+import "math"
 
 // Kind names an algorithm; the values are those of headgate.Algorithm.
 type Kind uint8
@@ -44,7 +41,7 @@ func NewParams(kind Kind, count, period, burst int64) Params {
 			p.Capacity = burst
 		}
 		if p.Capacity != count { // otherwise a full Period fills it
-			p.Life = mulDivUp(p.Capacity, period, count)
+			p.Life = MulDivUp(p.Capacity, period, count)
 		}
 	case SlidingWindow:
 		p.Life = 2 * period
@@ -135,27 +132,4 @@ func (s *State) resume(p *Params, now int64) (dead bool) {
 		s.At = now
 	}
 	return now-s.At >= min(s.Life, p.Life)
-}
-
-// mulDiv returns a*b/c rounded down, and the remainder. All are 0 or more, c is above 0; a quotient past int64 comes back as its
-// largest value.
-func mulDiv(a, b, c int64) (quotient, remainder int64) {
-	hi, lo := bits.Mul64(uint64(a), uint64(b))
-	if hi >= uint64(c) {
-		return math.MaxInt64, 0
-	}
-	q, r := bits.Div64(hi, lo, uint64(c))
-	if q > math.MaxInt64 {
-		return math.MaxInt64, 0
-	}
-	return int64(q), int64(r)
-}
-
-// mulDivUp returns a*b/c rounded up.
-func mulDivUp(a, b, c int64) int64 {
-	q, r := mulDiv(a, b, c)
-	if r > 0 {
-		q++
-	}
-	return q
 }

@@ -33,7 +33,7 @@ func before(p *Params, granted int64) int64 {
 func takeSliding(p *Params, s *State, dead bool, now, cost int64) Verdict {
 	current, previous := slide(p, s, dead, now)
 	elapsed := now % p.Period
-	left := max(0, p.Count-current-mulDivUp(previous, p.Period-elapsed, p.Period))
+	left := max(0, p.Count-current-MulDivUp(previous, p.Period-elapsed, p.Period))
 	if cost > left {
 		v := Verdict{Remaining: left, Retry: Never, Reset: slidingReset(p, current, previous, elapsed)}
 		if cost <= p.Count {
@@ -73,7 +73,7 @@ func fits(p *Params, granted, room int64) int64 {
 	if granted <= room {
 		return 0
 	}
-	q, _ := mulDiv(room, p.Period, granted)
+	q, _ := MulDiv(room, p.Period, granted)
 	return p.Period - q
 }
 

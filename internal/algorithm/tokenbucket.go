@@ -16,7 +16,7 @@ func drain(p *Params, s *State, now int64) (whole, part int64) {
 	if now == s.At { // as often as not, where a key is busy: spares a division
 		return whole, part
 	}
-	q, r := mulDiv(now-s.At, p.Count, p.Period)
+	q, r := MulDiv(now-s.At, p.Count, p.Period)
 	whole, part = whole-q, part-r
 	if part < 0 {
 		whole, part = whole-1, part+p.Period

@@ -21,16 +21,7 @@ func (d *decoder) keyPair(n *yaml.Node, path string) *KeyPair {
 
 // filePath reads the path of a file, which is not opened here.
 func (d *decoder) filePath(n *yaml.Node, path string, to *string) {
-	const want = "the path of a PEM file"
-	s, ok := d.str(n, path, want)
-	if !ok {
-		return
-	}
-	if s == "" {
-		d.fault(n.Line, "%s is empty, want %s", path, want)
-		return
-	}
-	*to = s
+	d.word(n, path, "the path of a PEM file", to)
 }
 
 // redisTLS reads whom connections to Redis believe and what they show.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/algorithm"
 )
 
 // An Audit compares what was allowed with what the limit permits. It speaks of too much only where that is certain: an allowed request counts as
@@ -56,7 +57,7 @@ func (f Finding) worse(o Finding) Finding {
 func audit(l headgate.Limit, fresh bool, grants []grant, asked int64, span time.Duration) *Audit {
 	none := Finding{Key: -1}
 	a := &Audit{
-		Limit: l, Keys: asked, Span: Millis(span), Allowed: int64(len(grants)), Permitted: mulDiv(Permitted(l, stretch(span), fresh), asked, 1),
+		Limit: l, Keys: asked, Span: Millis(span), Allowed: int64(len(grants)), Permitted: algorithm.Mul(Permitted(l, stretch(span), fresh), asked),
 		Whole: none, Window: none,
 	}
 	slices.SortFunc(grants, func(x, y grant) int {

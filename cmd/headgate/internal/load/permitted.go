@@ -2,10 +2,10 @@ package load
 
 import (
 	"math"
-	"math/bits"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/algorithm"
 )
 
 // Permitted returns the most tokens that l can grant one key in an interval of d by the limiter's clock, both of its ends included. Fresh says that
@@ -31,37 +31,20 @@ func Permitted(l headgate.Limit, d time.Duration, fresh bool) int64 {
 	}
 	switch l.Algorithm {
 	case headgate.TokenBucket:
-		return plus(l.Capacity(), mulDiv(l.Count, instants, period))
+		refilled, _ := algorithm.MulDiv(l.Count, instants, period)
+		return algorithm.Add(l.Capacity(), refilled)
 	case headgate.FixedWindow:
 		if fresh {
 			touched = covers
 		}
-		return mulDiv(l.Count, touched, 1)
+		return algorithm.Mul(l.Count, touched)
 	case headgate.AlignedWindow:
-		return mulDiv(l.Count, touched, 1)
+		return algorithm.Mul(l.Count, touched)
 	case headgate.SlidingWindow:
-		return min(mulDiv(l.Count, touched, 1), mulDiv(2*l.Count-1, covers, 1))
+		return min(algorithm.Mul(l.Count, touched), algorithm.Mul(2*l.Count-1, covers))
 	default:
-		return mulDiv(l.Count, covers, 1)
+		return algorithm.Mul(l.Count, covers)
 	}
-}
-
-// mulDiv returns a*b/c, rounded down, or math.MaxInt64 if that does not fit. None may be negative, and c not 0.
-func mulDiv(a, b, c int64) int64 {
-	high, low := bits.Mul64(uint64(a), uint64(b))
-	if high >= uint64(c) {
-		return math.MaxInt64
-	}
-	q, _ := bits.Div64(high, low, uint64(c))
-	return int64(min(q, math.MaxInt64))
-}
-
-// plus returns a+b, or math.MaxInt64 if that does not fit. Neither may be negative.
-func plus(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
 }
 
 // Bounds on how the clocks of limiter and client differ over one run: a thousandth of any span, which is more than clocks drift and are slewed
