@@ -3,6 +3,7 @@ package redisstore
 import (
 	"encoding/binary"
 	"slices"
+	"strconv"
 )
 
 // Bounds of a batch. Redis serves nobody else while it decides one.
@@ -233,12 +234,12 @@ func (b *batch) sort() {
 
 // program encodes tables, rules and requests.
 func (b *batch) program(mode byte) []byte {
-	p := make([]byte, 0, 11+13*len(b.tables)+len(rule{}.code)*len(b.rules)+14*len(b.requests)+11*b.entries)
+	p := make([]byte, 0, 16+13*len(b.tables)+len(rule{}.code)*len(b.rules)+14*len(b.requests)+11*b.entries)
 	p = append(p, mode)
-	p = binary.BigEndian.AppendUint32(p, uint32(len(b.layout.tags)))
 	for _, n := range [...]int{len(b.tables), len(b.logs), len(b.rules)} {
 		p = binary.BigEndian.AppendUint16(p, uint16(n))
 	}
+	p = append(append(append(p, '/'), strconv.Itoa(len(b.layout.tags))...), 0)
 	fields := 0
 	for _, i := range b.order {
 		t := &b.tables[i]

@@ -6,7 +6,7 @@
 --
 -- KEYS   for each table its two hashes, of even and of odd generations; then a sorted set for each sliding log
 -- ARGV   1  numbers, one after the other:
---           '>I1I4I2I2I2' mode (0 decide, 1 sweep, 2 decide with resets), number of shards, of tables, of logs, of limits
+--           '>I1I2I2I2s' mode (0 decide, 1 sweep, 2 decide with resets), number of tables, of logs, of limits; '/' and the number of shards
 --           for each table, those without fields last, '>I7I2I2I2': length of a generation, shard, number of fields, how many of
 --           them, the first, belong to limits with a name, whose state may lie in another table of the same shard if the limit's
 --           numbers were other ones before
@@ -33,21 +33,21 @@ local call, pack, read, floor = redis.call, struct.pack, struct.unpack, math.flo
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local program = ARGV[1]
-local mode, shards, ntables, nlogs, nlimits, pos = read('>I1I4I2I2I2', program)
+local mode, ntables, nlogs, nlimits, shards, pos = read('>I1I2I2I2s', program)
 
 -- Returns floor(x * y / z) and the remainder, for x below 2^52, y and z below 2^48, exactly.
 local function muldiv(x, y, z)
   local product = x * y
   if product < 4503599627370496 then
-    local q = floor(product / z)
-    return q, product - q * z
+    local r = product % z
+    return (product - r) / z, r
   end
   local q, r, unit = 0, 0, 281474976710656 -- 16^12: long multiplication and division by digits of x to the base 16
   while unit >= 1 do
-    local digit = floor(x / unit)
+    local digit = math.floor(x / unit)
     x, unit = x - digit * unit, unit / 16
     local part = r * 16 + digit * y
-    local d = floor(part / z)
+    local d = math.floor(part / z)
     r = part - d * z
     if r < 0 then d, r = d - 1, r + z elseif r >= z then d, r = d + 1, r - z end
     q = q * 16 + d
@@ -61,103 +61,68 @@ end
 
 local tables, fields = {}, 0
 
--- Reads the next table of the program, which pos points to.
-local function nextTable()
-  local t = #tables + 1
-  local length, shard, count, named
-  length, shard, count, named, pos = read('>I7I2I2I2', program, pos)
-  tables[t] = {
-    even = KEYS[2 * t - 1], odd = KEYS[2 * t], -- its hashes
-    length = length, shard = shard,
-    base = fields, count = count, named = named, -- its fields are those after base
-    generation = false,                      -- the one under way
-    current = false, former = false,         -- the hashes of the generation under way and of the one before
-    begun = false,                           -- whether both labels say so already
-    fresh = false,                           -- whether the first hash that was read turned out to be the current one
-    missing = false,                         -- the fields that the hash of the generation under way does not hold
-    writes = false,                          -- what is to be written, as arguments of HSET
-  }
-  fields = fields + count
-  return count
-end
-
--- Sees to it that neither hash can stay for ever: they go some time after all in them has stopped to matter, so that the sweep can free
--- them first.
-local function expire(T)
-  local ttl = math.ceil(((T.generation + 2) * T.length - now + math.max(T.length, 600000000)) / 1000)
-  call('PEXPIRE', T.current, ttl)
-  call('PEXPIRE', T.former, ttl)
-end
-
 -- States: what each field holds, by the number of the field. at is false or nil for one never used.
 
 local at, life, a, b = { false }, { 0 }, { 0 }, { 0 } -- life is false where it is implied
 local packed = { false } -- the state as it is stored, where that is known
 local found              -- the other table that it was found in
 
--- Sets field i to what a hash holds of it. Returns whether it holds a state.
-local function keep(i, value)
-  local size = value and #value
-  if size == 14 then
-    at[i], a[i], b[i] = read('>I7I3I4', value)
-    life[i] = false
-  elseif size == 22 then
-    at[i], life[i], a[i], b[i] = read('>I7I6I4I5', value)
-  elseif size == 27 then
-    at[i], life[i], a[i], b[i] = read('>I7I6I7I7', value)
-  else
-    return false
-  end
-  packed[i] = value
-  return true
-end
-
--- Returns the life of a state written at s, where the limit alone says it: not of a fixed window.
-local function implied(L, s)
-  if L.kind == 0 then return L.life end
-  return L.life - (s - floor(s / L.period) * L.period)
-end
-
 -- Reads all fields: one HMGET a table where they are all in the hash of the generation under way.
 
 local rare = mode > 0 -- whether there is more to do than that
-local length, gen, label
-while #tables < ntables and nextTable() > 0 do
-  local T = tables[#tables]
-  if length ~= T.length then
-    length = T.length
-    gen = floor(now / length)
-    label = 'c' .. gen .. '/' .. shards
+local lasts, gen, label
+for t = 1, ntables do
+  local length, shard, count, named = read('>I7I2I2I2', program, pos + 13 * (t - 1))
+  if count == 0 then break end -- those without fields are seldom needed
+  if length ~= lasts then
+    lasts, gen = length, floor(now / length)
+    label = 'c' .. gen .. shards
   end
-  local here, there = T.even, T.odd
-  if gen % 2 == 1 then here, there = there, here end
-  local base, n = T.base, T.count
-  local values = call('HMGET', here, '#', unpack(ARGV, base + 2, base + n + 1))
-  if values[1] == label then
-    T.generation, T.current, T.former, T.begun, T.fresh = gen, here, there, true, true
-  else
-    values = {}
-  end
-  for j = 1, n do
-    if not keep(base + j, values[j + 1]) then
-      rare = true
-      T.missing = T.missing or {}
-      T.missing[#T.missing + 1] = base + j
+  local even, odd = KEYS[2 * t - 1], KEYS[2 * t]
+  local here, there = even, odd
+  if gen % 2 == 1 then here, there = odd, even end
+  local values = call('HMGET', here, '#', unpack(ARGV, fields + 2, fields + count + 1))
+  local fresh = values[1] == label
+  if not fresh then values = {} end
+  local missing = false
+  for j = 1, count do
+    local value = values[j + 1]
+    packed[fields + j] = value or false
+    if not value then
+      missing = missing or {}
+      missing[#missing + 1] = fields + j
     end
   end
+  if missing then rare = true end
+  tables[t] = {
+    even = even, odd = odd, length = length, shard = shard,
+    base = fields, count = count, named = named, -- its fields are those after base
+    generation = gen,                            -- the one under way
+    current = here, former = there,              -- the hashes of the generation under way and of the one before
+    begun = fresh,                               -- whether both labels say so already
+    fresh = fresh,                               -- whether the first hash that was read turned out to be the current one
+    missing = missing,                           -- the fields that the hash of the generation under way does not hold
+    writes = false,                              -- what is to be written, as arguments of HSET
+  }
+  fields = fields + count
 end
 
 -- The part that few calls need: keys that are new or not seen in this generation, the edges of generations, clocks that step, limits
 -- whose numbers have changed.
 local begin
+local freed = 0 -- hashes, by a sweep
 if rare then
-  while #tables < ntables do nextTable() end
   local otherwise -- the number of shards of a store that is configured otherwise
+
+  for t = #tables + 1, ntables do
+    local length, shard = read('>I7I2', program, pos + 13 * (t - 1))
+    tables[t] = { even = KEYS[2 * t - 1], odd = KEYS[2 * t], length = length, shard = shard, base = fields, count = 0, named = 0 }
+  end
 
   local function generationOf(label, parity)
     if not label then return -1 end
-    local g, n = string.match(label, '^[cp](%d+)/(%d+)$')
-    if g and tonumber(n) ~= shards then otherwise = n end
+    local g, n = string.match(label, '^[cp](%d+)(/%d+)$')
+    if g and n ~= shards then otherwise = string.sub(n, 2) end
     g = tonumber(g)
     if g and g % 2 == parity then return g end
     return -1
@@ -183,7 +148,7 @@ if rare then
     T.hasCurrent, T.hasFormer = mine - shift == gen, other - shift == gen - 1
     T.ahead = shift > 0
     T.over = (evenLabel or oddLabel) and not (T.hasCurrent and T.hasFormer)
-    local label = 'c' .. gen .. '/' .. shards
+    local label = 'c' .. gen .. shards
     T.begun = shift == 0 and T.hasCurrent and T.hasFormer and (evenLabel == label or oddLabel == label)
   end
 
@@ -191,24 +156,21 @@ if rare then
   begin = function(T)
     if not T.hasCurrent then call('UNLINK', T.current) end
     if not T.hasFormer then call('UNLINK', T.former) end
-    call('HSET', T.current, '#', 'c' .. T.generation .. '/' .. shards)
-    call('HSET', T.former, '#', 'p' .. (T.generation - 1) .. '/' .. shards)
+    call('HSET', T.current, '#', 'c' .. T.generation .. shards)
+    call('HSET', T.former, '#', 'p' .. (T.generation - 1) .. shards)
   end
 
   if mode == 1 then
-    local freed = 0
     for t = 1, ntables do settle(tables[t]) end
-    if otherwise then return redis.error_reply('HEADGATE ' .. otherwise) end
     for t = 1, ntables do
       local T = tables[t]
+      if otherwise then break end
       if not T.hasCurrent then freed = freed + call('UNLINK', T.current) end
       if not T.hasFormer then freed = freed + call('UNLINK', T.former) end
       if T.ahead or T.hasCurrent and call('PTTL', T.current) == -1 or T.hasFormer and call('PTTL', T.former) == -1 then
-        begin(T)
-        expire(T)
+        T.begun, T.writes = false, {}
       end
     end
-    return freed
   end
 
   -- Reads those of the fields numbered in list that a hash holds. Returns the others.
@@ -217,7 +179,8 @@ if rare then
     for j = 1, #list do names[j] = ARGV[1 + list[j]] end
     local values = call('HMGET', hash, unpack(names))
     for j = 1, #list do
-      if not keep(list[j], values[j]) then others[#others + 1] = list[j] end
+      packed[list[j]] = values[j]
+      if not values[j] then others[#others + 1] = list[j] end
     end
     return others
   end
@@ -233,19 +196,19 @@ if rare then
         if U.hasCurrent then others = fetch(U.current, others) end
         if U.hasFormer and #others > 0 then others = fetch(U.former, others) end
         for j = 1, #list do
-          if at[list[j]] then found[list[j]] = U end
+          if packed[list[j]] then found[list[j]] = U end
         end
         list = others
       end
     end
   end
 
-  for t = 1, #tables do
+  for t = 1, ntables do
     local T = tables[t]
     local missing = T.missing
     if missing then
       if T.fresh then -- the hash was the right one, and only the other may hold them
-        T.hasCurrent, T.hasFormer = true, call('HGET', T.former, '#') == 'p' .. (T.generation - 1) .. '/' .. shards
+        T.hasCurrent, T.hasFormer = true, call('HGET', T.former, '#') == 'p' .. (T.generation - 1) .. shards
       else
         settle(T)
         if T.hasCurrent then missing = fetch(T.current, missing) end
@@ -263,8 +226,23 @@ if rare then
   if otherwise then return redis.error_reply('HEADGATE ' .. otherwise) end
 end
 
+for i = 1, fields do
+  local value = packed[i]
+  local size = value and #value
+  if size == 14 then
+    at[i], a[i], b[i] = read('>I7I3I4', value)
+    life[i] = false
+  elseif size == 22 then
+    at[i], life[i], a[i], b[i] = read('>I7I6I4I5', value)
+  elseif size == 27 then
+    at[i], life[i], a[i], b[i] = read('>I7I6I7I7', value)
+  else
+    packed[i] = false
+  end
+end
+
+pos = pos + 13 * ntables
 local limits = {}
-if #tables < ntables then pos = pos + 13 * (ntables - #tables) end -- those without fields, which were not needed
 for l = 1, nlimits do
   local kind, tokens, period, capacity, lives
   kind, tokens, period, capacity, lives, pos = read('>I1I7I7I7I7', program, pos)
@@ -443,7 +421,7 @@ while pos <= #program do
       -- s is the instant from which the state has aged, or false where it is as if never used.
       local s, lived = at[i], 0
       if s then
-        lived = life[i] or kind == 1 and b[i] or implied(L, s)
+        lived = life[i] or kind == 1 and b[i] or kind == 0 and L.life or L.life - s % period
         if now < s then -- it was written before time stepped back, and ages on from now
           s = now
           if cost > 0 then
@@ -547,7 +525,7 @@ while pos <= #program do
         if L.kind == 1 then lived, B = lived or B, 0 end
         local short = lived
         if L.kind ~= 1 then
-          short = implied(L, at[i])
+          short = L.kind == 0 and L.life or L.life - at[i] % L.period -- what the limit implies
           lived = lived or short
           short = lived == short and B
         end
@@ -611,14 +589,21 @@ if found and written then -- what is over in a table that was searched goes, les
     if U.over and not U.hasFormer then call('UNLINK', U.former) end
   end
 end
+-- Neither hash can stay for ever: they go some time after all in them has stopped to matter, so that the sweep can free them first.
 local heal = now % #tables + 1 -- the table whose TTL is looked after by this call
 for t = 1, #tables do
   local T = tables[t]
-  if T.writes then
+  local w = T.writes
+  if w then
     local begun = T.begun
     if not begun then begin(T) end
-    call('HSET', T.current, unpack(T.writes))
-    if not begun or t == heal and call('PTTL', T.current) == -1 then expire(T) end
+    if #w > 0 then call('HSET', T.current, unpack(w)) end
+    if not begun or t == heal and call('PTTL', T.current) == -1 then
+      local ttl = math.ceil(((T.generation + 2) * T.length - now + math.max(T.length, 600000000)) / 1000)
+      call('PEXPIRE', T.current, ttl)
+      call('PEXPIRE', T.former, ttl)
+    end
   end
 end
+if mode == 1 then return freed end
 return table.concat(reply)
