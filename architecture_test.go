@@ -16,6 +16,9 @@ import (
 
 const module = "github.com/headgate/headgate"
 
+// testSupport is what the tests of the program share, and only they import.
+const testSupport = "cmd/headgate/internal/gatetest"
+
 // maxLines is where a file is split by idea; tests may be longer.
 const maxLines = 500
 
@@ -49,6 +52,7 @@ var mayImport = map[string][]string{
 	"deploy":             {anything},
 	"proof":              {anything},
 	"examples":           {anything},
+	testSupport:          {},
 	"cmd/headgate/internal/load": {
 		module, module + "/internal/algorithm", module + "/redisstore", "github.com/redis/go-redis/v9", "github.com/HdrHistogram/hdrhistogram-go",
 	},
@@ -173,7 +177,7 @@ func (h *house) allowed(s source, imported string) bool {
 	}
 	home := h.moduleOf(path.Dir(s.name))
 	if within(imported, module+"/cmd") {
-		return within(home, "cmd") && home == h.homeOf(imported)
+		return within(home, "cmd") && home == h.homeOf(imported) && (s.test() || imported != module+"/"+testSupport)
 	}
 	if within(imported, module) {
 		if away := h.homeOf(imported); away == home && home != "." || away == "." && s.test() {

@@ -1,71 +1,35 @@
 package main_test
 
 import (
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
-	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/redisstore/redistest"
 )
 
-// ask sends a request to the decision API of a process.
+// askAPI sends a request to the decision API of a process.
 func askAPI(t *testing.T, addr, path, token, body string) (int, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Authorization", "Bearer "+token)
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(text)
-}
-
-// freeAddr returns an address that was free a moment ago. Its port lies below those that systems give to outgoing connections.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_240+rand.IntN(20_000)))
-		if err != nil {
-			continue
-		}
-		defer func() { _ = l.Close() }()
-		return l.Addr().String()
-	}
-	t.Fatal("no free port")
-	return ""
+	resp, text := gatetest.Caller{}.Send(t, http.MethodPost, "http://"+addr+path, strings.NewReader(body), func(r *http.Request) {
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Authorization", "Bearer "+token)
+	})
+	return resp.StatusCode, text
 }
 
 // A fleet has one budget, whether its gateways are asked for a decision by API or by a request, and whichever of them. A token is
 // replaced without a restart.
 func TestDecisionAPI(t *testing.T) {
 	server := redistest.Start(t)
-	digest := func(token string) string { sum := sha256.Sum256([]byte(token)); return hex.EncodeToString(sum[:]) }
 	text := func(admin, token string) string {
 		fleet := strings.NewReplacer("REDIS", server.URL(), "TIMEOUT", "10s", "LIMIT", "3/hour", "UPSTREAM", "http://127.0.0.1:1").Replace(fleetFile)
-		return "admin: " + admin + "\napi: {token_sha256: \"" + digest(token) + "\"}\n" + fleet
+		return "admin: " + admin + "\napi: {token_sha256: \"" + gatetest.Digest(token) + "\"}\n" + fleet
 	}
-	one, two := freeAddr(t), freeAddr(t)
+	one, two := gatetest.FreeAddr(t), gatetest.FreeAddr(t)
 	file := write(t, "one.yaml", text(one, "old"))
 	first := serve(t, "--config", file)
 	second := serve(t, "--config", write(t, "two.yaml", text(two, "old")))
@@ -92,14 +56,7 @@ func TestDecisionAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.signal(syscall.SIGHUP)
-	for end := time.Now().Add(patience); ; {
-		if status, _ := askAPI(t, one, "/v1/peek", "new", take); status == 200 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("the new token is not taken")
-		}
-	}
+	gatetest.Await(t, "the new token to be taken", func() bool { status, _ := askAPI(t, one, "/v1/peek", "new", take); return status == 200 })
 	if status, _ := askAPI(t, one, "/v1/peek", "old", take); status != 401 {
 		t.Errorf("the old token: %d, want 401", status)
 	}
@@ -108,15 +65,15 @@ func TestDecisionAPI(t *testing.T) {
 // Without a token in the configuration, the log says what that means.
 func TestDecisionAPIWithoutToken(t *testing.T) {
 	fleet := strings.NewReplacer("REDIS", "redis://127.0.0.1:1", "TIMEOUT", "1s", "LIMIT", "3/hour", "UPSTREAM", "http://127.0.0.1:1").Replace(fleetFile)
-	local, wide := freeAddr(t), freeAddr(t)
+	local, wide := gatetest.FreeAddr(t), gatetest.FreeAddr(t)
 	wide = "0.0.0.0" + wide[strings.LastIndexByte(wide, ':'):]
 	open := serve(t, "--config", write(t, "open.yaml", "admin: "+local+"\n"+fleet))
 	shut := serve(t, "--config", write(t, "shut.yaml", "admin: "+wide+"\n"+fleet))
 	const charge = `{"charges":[{"key":"k","limit":"1/hour"}],"on_store_error":"open"}`
-	if status, body := askAPI(t, local, "/v1/take", "", charge); status != 200 || !strings.Contains(open.stderr(), "everybody on this host") {
-		t.Errorf("loopback: %d %s, log %s", status, body, open.stderr())
+	if status, body := askAPI(t, local, "/v1/take", "", charge); status != 200 || !strings.Contains(open.stderr.String(), "everybody on this host") {
+		t.Errorf("loopback: %d %s, log %s", status, body, open.stderr.String())
 	}
-	if status, _ := askAPI(t, strings.Replace(wide, "0.0.0.0", "127.0.0.1", 1), "/v1/take", "", charge); status != 403 || !strings.Contains(shut.stderr(), "is off") {
-		t.Errorf("all addresses: %d, log %s", status, shut.stderr())
+	if status, _ := askAPI(t, strings.Replace(wide, "0.0.0.0", "127.0.0.1", 1), "/v1/take", "", charge); status != 403 || !strings.Contains(shut.stderr.String(), "is off") {
+		t.Errorf("all addresses: %d, log %s", status, shut.stderr.String())
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/redisstore/redistest"
 )
 
@@ -120,14 +120,7 @@ func TestBenchErrors(t *testing.T) {
 
 // A target that is not there is told in one line, which says what to do.
 func TestBenchNobodyThere(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	addr := gatetest.FreeAddr(t)
 	for _, args := range [][]string{{"--url", "http://" + addr}, {"--redis", "redis://" + addr, "--limit", "1/s"}} {
 		code, stdout, stderr := run(t, append([]string{"bench"}, args...)...)
 		if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, addr) || !strings.Contains(stderr, "or correct --") {
@@ -149,7 +142,7 @@ func TestBenchInterrupted(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	guard := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	guard := time.AfterFunc(gatetest.Patience, func() { _ = cmd.Process.Kill() })
 	defer guard.Stop()
 	lines := bufio.NewReader(stderr)
 	if line, err := lines.ReadString('\n'); err != nil || !strings.HasPrefix(line, "1s of 1h0m0s: sent ") {

@@ -1,14 +1,12 @@
 package main_test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"net"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/redisstore/redistest"
 )
 
@@ -104,8 +102,7 @@ func TestKeygen(t *testing.T) {
 		t.Fatalf("keygen: %d", code)
 	}
 	key := regexp.MustCompile(`hg_[A-Za-z0-9_-]{43}`).FindString(stdout)
-	sum := sha256.Sum256([]byte(key))
-	if key == "" || !strings.Contains(stdout, hex.EncodeToString(sum[:])) {
+	if key == "" || !strings.Contains(stdout, gatetest.Digest(key)) {
 		t.Errorf("%s\nwant a key and its digest", stdout)
 	}
 	_, lines, _ := strings.Cut(stdout, "tenants:\n")
@@ -186,14 +183,7 @@ func TestTakeWaits(t *testing.T) {
 }
 
 func TestTakeWithoutStore(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	addr := gatetest.FreeAddr(t)
 	code, stdout, stderr := run(t, "take", "--redis", "redis://"+addr, "--key", "k", "--limit", "1/s")
 	if code != 3 || stdout != "" || strings.Count(stderr, "\n") != 1 || strings.Count(stderr, "headgate: ") != 1 {
 		t.Errorf("%d %q %q, want 3 and one line", code, stdout, stderr)

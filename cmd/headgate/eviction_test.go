@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/redisstore/redistest"
 )
 
@@ -19,17 +20,17 @@ routes: [{path: /, upstream: "http://127.0.0.1:1", limits: ["5/hour"], on_store_
 `
 	evicting := redistest.Start(t, "maxmemory 64mb", "maxmemory-policy allkeys-lru")
 	p := serve(t, "--config", write(t, "a.yaml", strings.ReplaceAll(config, "REDIS", evicting.URL())))
-	await(t, "the metric", func() bool { return series(t, p, "headgate_store_evicts") == 1 })
-	await(t, "the warning", func() bool { return strings.Contains(p.stderr(), warning) })
+	gatetest.Await(t, "the metric", func() bool { return series(t, p, "headgate_store_evicts") == 1 })
+	gatetest.Await(t, "the warning", func() bool { return strings.Contains(p.stderr.String(), warning) })
 
 	steady := redistest.Start(t, "maxmemory 64mb", "maxmemory-policy noeviction")
 	p = serve(t, "--config", write(t, "b.yaml", strings.ReplaceAll(config, "REDIS", steady.URL())))
 	client, asked := steady.Client(), 0
-	await(t, "the gateway to ask", func() bool {
+	gatetest.Await(t, "the gateway to ask", func() bool {
 		asked++ // the server counts this INFO once it is over
 		return !strings.Contains(client.Info(t.Context(), "commandstats").Val(), fmt.Sprintf("cmdstat_info:calls=%d,", asked-1)) && asked > 1
 	})
-	if strings.Contains(p.stderr(), warning) || series(t, p, "headgate_store_evicts") != 0 {
-		t.Errorf("a Redis with noeviction is said to evict:\n%s", p.stderr())
+	if strings.Contains(p.stderr.String(), warning) || series(t, p, "headgate_store_evicts") != 0 {
+		t.Errorf("a Redis with noeviction is said to evict:\n%s", p.stderr.String())
 	}
 }

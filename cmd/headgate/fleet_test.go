@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/redisstore/redistest"
 )
 
@@ -68,8 +69,8 @@ func TestStoreDown(t *testing.T) {
 			t.Errorf("local, request %d: %d, want %d", i+1, resp.StatusCode, want)
 		}
 	}
-	if n := strings.Count(p.stderr(), "\n"); n > 30 {
-		t.Errorf("7 requests without the store made %d lines of log:\n%s", n, p.stderr())
+	if n := strings.Count(p.stderr.String(), "\n"); n > 30 {
+		t.Errorf("7 requests without the store made %d lines of log:\n%s", n, p.stderr.String())
 	}
 	server.Restart()
 	awaitStatus(t, p.url, 200) // the first of two, whatever was decided while the store was away
@@ -84,7 +85,7 @@ func TestStoreDown(t *testing.T) {
 // awaitStatus asks until the gateway answers with want.
 func awaitStatus(t *testing.T, url string, want int) {
 	t.Helper()
-	end := time.Now().Add(patience)
+	end := time.Now().Add(gatetest.Patience)
 	for time.Now().Before(end) {
 		if resp, _ := get(t, url, "acme-key"); resp.StatusCode == want {
 			return
@@ -157,7 +158,7 @@ func busiest(at []time.Time, window time.Duration) int {
 // offer sends n requests at a steady rate a second, to each of urls in turn, and returns how often each status was the answer.
 func offer(t *testing.T, urls []string, rate, n int) map[int]int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*gatetest.Patience)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: rate}}
 	defer client.CloseIdleConnections()

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/redisstore/redistest"
 )
 
@@ -23,7 +24,7 @@ func TestNotReadyBeforeItEnds(t *testing.T) {
 		t.Errorf("/readyz: %d %s", status, body)
 	}
 	p.signal(syscall.SIGTERM)
-	await(t, "readyz to say no", func() bool { status, _ := ready(); return status == 503 })
+	gatetest.Await(t, "readyz to say no", func() bool { status, _ := ready(); return status == 503 })
 	if resp, _ := get(t, p.url, ""); resp.StatusCode != 200 {
 		t.Errorf("a request while it drains: %d, want 200", resp.StatusCode)
 	}
@@ -50,7 +51,7 @@ routes: [{path: /, upstream: "http://127.0.0.1:1", limits: ["1/s"], on_store_err
 		t.Errorf("without the store: %d %s", resp.StatusCode, body)
 	}
 	server.Restart()
-	await(t, "readyz to say that all is well", func() bool {
+	gatetest.Await(t, "readyz to say that all is well", func() bool {
 		_, body := get(t, p.admin()+"/readyz", "")
 		return body == "{\"status\":\"ready\"}\n"
 	})
@@ -73,8 +74,8 @@ func TestReadOnlyStoreIsDegraded(t *testing.T) {
 		}
 	}
 	server.Do("REPLICAOF", "NO", "ONE")
-	await(t, "the store's decisions", func() bool { resp, _ := get(t, p.url, "acme-key"); return resp.StatusCode == 200 })
-	if n := strings.Count(p.stderr(), "it decides again"); n != 1 {
+	gatetest.Await(t, "the store's decisions", func() bool { resp, _ := get(t, p.url, "acme-key"); return resp.StatusCode == 200 })
+	if n := strings.Count(p.stderr.String(), "it decides again"); n != 1 {
 		t.Errorf("%d lines that the store is back, want 1", n)
 	}
 }
@@ -90,8 +91,8 @@ func TestOneBreaker(t *testing.T) {
 	for range 8 {
 		get(t, p.url, "acme-key")
 	}
-	if !strings.Contains(p.stderr(), "the store is not asked any more") {
-		t.Errorf("8 requests to one route did not open the breaker:\n%s", p.stderr())
+	if !strings.Contains(p.stderr.String(), "the store is not asked any more") {
+		t.Errorf("8 requests to one route did not open the breaker:\n%s", p.stderr.String())
 	}
 	for _, path := range []string{"/open", "/local"} {
 		if resp, _ := get(t, p.url+path, "acme-key"); resp.StatusCode != 200 {
@@ -102,8 +103,8 @@ func TestOneBreaker(t *testing.T) {
 		t.Errorf("readyz asked the store by itself: %s", body)
 	}
 	server.Resume()
-	await(t, "the store's decisions", func() bool { resp, _ := get(t, p.url, "acme-key"); return resp.StatusCode == 200 })
-	if !strings.Contains(p.stderr(), "it decides again") {
-		t.Errorf("no word that the store is back:\n%s", p.stderr())
+	gatetest.Await(t, "the store's decisions", func() bool { resp, _ := get(t, p.url, "acme-key"); return resp.StatusCode == 200 })
+	if !strings.Contains(p.stderr.String(), "it decides again") {
+		t.Errorf("no word that the store is back:\n%s", p.stderr.String())
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/redisstore/redistest"
 )
 
@@ -53,7 +54,7 @@ routes: [{path: /, upstream: %q, limits: [{limit: "1000/day fixed-window", lease
 	if err := os.WriteFile(file, []byte(text(false)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "version 2", func() bool { return series(t, p, "headgate_config_version") == 2 })
+	gatetest.Await(t, "version 2", func() bool { return series(t, p, "headgate_config_version") == 2 })
 	ask(20)
 	if n := series(t, p, fmt.Sprintf(decided, "lease")); n != byLease {
 		t.Errorf("%v decided by leases once they are off, want %v as before", n, byLease)

@@ -12,14 +12,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
-)
 
-// patience is how long a test waits for what happens at once on a machine that is not busy.
-const patience = 30 * time.Second
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
+)
 
 // binaryVar tells the tests where TestMain put the program.
 const binaryVar = "HEADGATE_TEST_BINARY"
@@ -49,7 +47,7 @@ func buildAndRun(m *testing.M) int {
 // run runs the program to its end.
 func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), gatetest.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Getenv(binaryVar), args...)
 	var out, problems bytes.Buffer
@@ -67,24 +65,9 @@ type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	url    string // of the gateway
-	banner string
+	stdout gatetest.Log
+	stderr gatetest.Log
 	ended  chan struct{}
-
-	mu  sync.Mutex
-	log bytes.Buffer
-}
-
-// Write collects the process's stderr.
-func (p *process) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.Write(b)
-}
-
-func (p *process) stderr() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.String()
 }
 
 // serve starts headgate serve on a free port and returns when it listens. It ends with the test, if not before.
@@ -92,7 +75,7 @@ func serve(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, ended: make(chan struct{})}
 	p.cmd = exec.Command(os.Getenv(binaryVar), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
-	p.cmd.Stderr = p
+	p.cmd.Stderr = &p.stderr
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +87,7 @@ func serve(t *testing.T, args ...string) *process {
 		_ = p.cmd.Process.Kill() // most have ended
 		<-p.ended
 		if t.Failed() {
-			t.Logf("stderr of the gateway:\n%s", p.stderr())
+			t.Logf("stderr of the gateway:\n%s", p.stderr.String())
 		}
 	})
 	first := make(chan string, 1)
@@ -114,10 +97,10 @@ func serve(t *testing.T, args ...string) *process {
 		before, rest, _ := strings.Cut(line, "://")
 		host, _, ok := strings.Cut(rest, " ")
 		if !ok {
-			t.Fatalf("first line %q names no URL; stderr:\n%s", line, p.stderr())
+			t.Fatalf("first line %q names no URL; stderr:\n%s", line, p.stderr.String())
 		}
 		p.url = before[strings.LastIndexByte(before, ' ')+1:] + "://" + host
-	case <-time.After(patience):
+	case <-time.After(gatetest.Patience):
 		t.Fatal("the gateway does not come up")
 	}
 	return p
@@ -129,9 +112,7 @@ func (p *process) follow(stdout io.Reader, first chan<- string) {
 	in := bufio.NewReader(stdout)
 	for n := 0; ; n++ {
 		line, err := in.ReadString('\n')
-		p.mu.Lock()
-		p.banner += line
-		p.mu.Unlock()
+		_, _ = p.stdout.Write([]byte(line)) // which does not fail
 		if n == 0 {
 			first <- line // empty if the process ended, which serve reports
 		}
@@ -142,32 +123,16 @@ func (p *process) follow(stdout io.Reader, first chan<- string) {
 	_ = p.cmd.Wait() // its exit code is in ProcessState
 }
 
-func (p *process) stdout() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.banner
-}
-
 // admin returns the URL of the admin listener, whose address the process tells in its second line.
 func (p *process) admin() string {
 	p.t.Helper()
 	url := ""
-	await(p.t, "the address of the admin listener", func() bool {
-		_, rest, _ := strings.Cut(p.stdout(), "health is at ")
+	gatetest.Await(p.t, "the address of the admin listener", func() bool {
+		_, rest, _ := strings.Cut(p.stdout.String(), "health is at ")
 		url, _, _ = strings.Cut(rest, "/readyz\n")
 		return strings.Contains(rest, "\n")
 	})
 	return url
-}
-
-// await returns once something holds that does so soon.
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }
 
 // signal asks the process to end.
@@ -184,7 +149,7 @@ func (p *process) wait() int {
 	select {
 	case <-p.ended:
 		return p.cmd.ProcessState.ExitCode()
-	case <-time.After(patience):
+	case <-time.After(gatetest.Patience):
 		p.t.Fatal("the gateway does not end")
 		return -1
 	}
@@ -193,25 +158,10 @@ func (p *process) wait() int {
 // get sends a request with an API key ("" = none) and returns the response with its body read.
 func get(t *testing.T, url, key string) (*http.Response, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
+	if key == "" {
+		return gatetest.Caller{}.Send(t, http.MethodGet, url, nil)
 	}
-	if key != "" {
-		r.Header.Set("X-API-Key", key)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp, string(body)
+	return gatetest.Caller{}.Send(t, http.MethodGet, url, nil, func(r *http.Request) { r.Header.Set("X-API-Key", key) })
 }
 
 // write puts text into a file named name and returns its path.

@@ -1,11 +1,7 @@
 package main_test
 
 import (
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/redisstore/redistest"
 )
 
@@ -73,7 +70,7 @@ routes: [{path: /, upstream: %q, limits: ["5/hour"], on_store_error: local}]
 		t.Errorf("%v failed and %v not asked, want 8 together", failed, open)
 	}
 	server.Restart()
-	await(t, "the breaker to close", func() bool { get(t, p.admin()+"/readyz", ""); return series(t, p, "headgate_breaker_state") == 0 })
+	gatetest.Await(t, "the breaker to close", func() bool { get(t, p.admin()+"/readyz", ""); return series(t, p, "headgate_breaker_state") == 0 })
 	if sent := series(t, p, `headgate_upstream_sent_total{route="/"}`); sent != float64(served.Load()) || sent != 10 {
 		t.Errorf("%v sent, the upstream got %d, want 10", sent, served.Load())
 	}
@@ -98,7 +95,7 @@ func TestMetricsOfReloadsAndProfiles(t *testing.T) {
 		}
 	}
 	overwrite(openFile("admin: 127.0.0.1:0\nadmin_pprof: true", up.URL))
-	await(t, "version 2", func() bool { return series(t, p, "headgate_config_version") == 2 })
+	gatetest.Await(t, "version 2", func() bool { return series(t, p, "headgate_config_version") == 2 })
 	if status := profiles(); status != 200 {
 		t.Errorf("profiles after the reload: %d, want 200", status)
 	}
@@ -106,7 +103,7 @@ func TestMetricsOfReloadsAndProfiles(t *testing.T) {
 		t.Error("profiles on the public listener")
 	}
 	overwrite("nonsense: true\n")
-	await(t, "the refusal", func() bool { return series(t, p, "headgate_config_last_reload_successful") == 0 })
+	gatetest.Await(t, "the refusal", func() bool { return series(t, p, "headgate_config_last_reload_successful") == 0 })
 	if n, failed := series(t, p, "headgate_config_version"), series(t, p, "headgate_config_reload_failures_total"); n != 2 || failed != 1 {
 		t.Errorf("after a bad file version %v with %v failures, want 2 with 1", n, failed)
 	}
@@ -122,46 +119,18 @@ api: {token_sha256: %q}
 plans: {free: {limits: ["2/hour"]}}
 tenants: [{name: acme, plan: free, api_key_sha256: %q}]
 routes: [{path: /, upstream: %q}]
-`, digest("token"), digest("acme-key"), up.URL)))
+`, gatetest.Digest("token"), gatetest.Digest("acme-key"), up.URL)))
 	for range 5 {
 		get(t, p.url, "acme-key")
 	}
 	if resp, _ := get(t, p.admin()+"/v1/top", ""); resp.StatusCode != 401 {
 		t.Errorf("without a token: %d, want 401", resp.StatusCode)
 	}
-	resp, body := getWith(t, p.admin()+"/v1/top", "Authorization", "Bearer token")
+	resp, body := gatetest.Caller{}.Send(t, http.MethodGet, p.admin()+"/v1/top", nil, func(r *http.Request) { r.Header.Set("Authorization", "Bearer token") })
 	if resp.StatusCode != 200 || !strings.Contains(body, `"allowed":[{"tenant":"acme","count":2,"max_error":0}]`) ||
 		!strings.Contains(body, `"denied":[{"tenant":"acme","count":3,"max_error":0}]`) || strings.Contains(body, "acme-key") {
 		t.Errorf("%d %s, want acme allowed twice and denied three times", resp.StatusCode, body)
 	}
-}
-
-// digest is the SHA-256 of a secret as a file has it.
-func digest(secret string) string {
-	sum := sha256.Sum256([]byte(secret))
-	return hex.EncodeToString(sum[:])
-}
-
-// getWith sends a request with one header field and returns the response with its body read.
-func getWith(t *testing.T, url, name, value string) (*http.Response, string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set(name, value)
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp, string(body)
 }
 
 // Those who are denied and come again are answered without asking the store, while a denial of its still holds, and counted as such. It holds

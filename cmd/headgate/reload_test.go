@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 )
 
 // version asks which configuration is in force.
@@ -60,26 +62,26 @@ func TestReload(t *testing.T) {
 		t.Errorf("at the start: %+v", first)
 	}
 	put(limited("3/hour", up.URL))
-	await(t, "version 2", func() bool { return p.version().Version == 2 })
+	gatetest.Await(t, "version 2", func() bool { return p.version().Version == 2 })
 	want(200, 429)
 
 	put(limited("4/fortnight", up.URL))
 	p.signal(syscall.SIGHUP)
-	await(t, "the problem", func() bool { return p.version().Failures == 1 })
-	if v := p.version(); v.Version != 2 || v.Hash == first.Hash || !strings.Contains(v.LastError, file+":3: ") || !strings.Contains(p.stderr(), file+":3: ") {
-		t.Errorf("a file that is wrong: %+v; log:\n%s", v, p.stderr())
+	gatetest.Await(t, "the problem", func() bool { return p.version().Failures == 1 })
+	if v := p.version(); v.Version != 2 || v.Hash == first.Hash || !strings.Contains(v.LastError, file+":3: ") || !strings.Contains(p.stderr.String(), file+":3: ") {
+		t.Errorf("a file that is wrong: %+v; log:\n%s", v, p.stderr.String())
 	}
 	want(429)
 	put("listen: 127.0.0.1:1\n" + strings.Replace(limited("4/hour", up.URL), "127.0.0.1:0", "127.0.0.1:2", 1))
 	p.signal(syscall.SIGHUP)
-	await(t, "the refusal", func() bool { return p.version().Failures == 2 })
+	gatetest.Await(t, "the refusal", func() bool { return p.version().Failures == 2 })
 	if v := p.version(); v.Version != 2 || !strings.Contains(v.LastError, file+":2: admin differs") || strings.Contains(v.LastError, "listen") {
 		t.Errorf("a file that needs a restart: %+v; --listen took listen's place", v)
 	}
 	want(429)
 	put(limited("4/hour", up.URL))
 	p.signal(syscall.SIGHUP)
-	await(t, "version 3", func() bool { return p.version().Version == 3 })
+	gatetest.Await(t, "version 3", func() bool { return p.version().Version == 3 })
 	want(200, 429)
 	p.signal(syscall.SIGHUP)
 	p.signal(syscall.SIGHUP)
@@ -117,7 +119,7 @@ func TestReloadOfAKubernetesVolume(t *testing.T) {
 	p := serve(t, "--config", file)
 	for i := range 3 {
 		put("..2026_1"+strings.Repeat("x", i+1), limited(strings.Repeat("9", i+1)+"/hour", up.URL))
-		await(t, "the next version", func() bool { return p.version().Version == int64(i+2) })
+		gatetest.Await(t, "the next version", func() bool { return p.version().Version == int64(i+2) })
 	}
 	if resp, _ := get(t, p.url, ""); resp.Header.Get("RateLimit-Policy") != `"/ tenant/hour";q=999;w=3600` {
 		t.Errorf("RateLimit-Policy %s", resp.Header.Get("RateLimit-Policy"))

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/redisstore/redistest"
 )
 
@@ -34,9 +35,9 @@ routes: [{path: /, upstream: "UPSTREAM", on_store_error: local}]
 			return true
 		}
 	}
-	await(t, "all to count three", counts(3, fleet...))
+	gatetest.Await(t, "all to count three", counts(3, fleet...))
 	fleet[2].signal(syscall.SIGKILL)
-	await(t, "the others to count two", counts(2, fleet[:2]...))
+	gatetest.Await(t, "the others to count two", counts(2, fleet[:2]...))
 	server.Kill()
 	for i, p := range fleet[:2] {
 		allowed := 0

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 )
 
 func TestDemo(t *testing.T) {
@@ -47,11 +49,11 @@ func TestDemo(t *testing.T) {
 	if code := p.wait(); code != 0 {
 		t.Errorf("SIGTERM: exit code %d, want 0", code)
 	}
-	if !strings.Contains(p.stdout(), "curl -i -H 'X-API-Key: demo-free' "+p.url) || !strings.Contains(p.stdout(), "demo-pro") {
-		t.Errorf("banner without the lines to try:\n%s", p.stdout())
+	if !strings.Contains(p.stdout.String(), "curl -i -H 'X-API-Key: demo-free' "+p.url) || !strings.Contains(p.stdout.String(), "demo-pro") {
+		t.Errorf("banner without the lines to try:\n%s", p.stdout.String())
 	}
-	if strings.Contains(p.stderr(), "demo-free") {
-		t.Errorf("the log names an API key:\n%s", p.stderr())
+	if strings.Contains(p.stderr.String(), "demo-free") {
+		t.Errorf("the log names an API key:\n%s", p.stderr.String())
 	}
 }
 
@@ -94,7 +96,7 @@ func TestDrain(t *testing.T) {
 		}))
 		defer up.Close()
 		p := serve(t, "--config", write(t, "c.yaml", "identity: {anonymous: share}\nadmin: 127.0.0.1:0\n"+
-			"routes: [{path: /, upstream: \""+up.URL+"\", limits: [\"100/s\"]}]\n"), "--grace", patience.String())
+			"routes: [{path: /, upstream: \""+up.URL+"\", limits: [\"100/s\"]}]\n"), "--grace", gatetest.Patience.String())
 		resp, err := http.Get(p.url)
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +119,7 @@ func TestDrain(t *testing.T) {
 // awaitRefusal returns once nobody accepts connections any more.
 func awaitRefusal(t *testing.T, url string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), gatetest.Patience)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/redisstore/redistest"
 )
 
@@ -33,7 +34,7 @@ func echoProtocol(t *testing.T) string {
 // shown returns the serial number of the certificate that a listener shows, and the protocol that it agrees to.
 func shown(t *testing.T, url string, cfg *tls.Config) (serial int64, state tls.ConnectionState, err error) {
 	t.Helper()
-	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", strings.TrimPrefix(url, "https://"), cfg)
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: gatetest.Patience}, "tcp", strings.TrimPrefix(url, "https://"), cfg)
 	if err != nil {
 		return 0, state, err
 	}
@@ -51,7 +52,7 @@ func TestTLS(t *testing.T) {
 		t.Fatalf("the banner says %s", p.url)
 	}
 	for protocol, http2 := range map[string]bool{"HTTP/2.0": true, "HTTP/1.1": false} {
-		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool}, ForceAttemptHTTP2: http2}, Timeout: patience}
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool}, ForceAttemptHTTP2: http2}, Timeout: gatetest.Patience}
 		resp, err := client.Get(p.url)
 		if err != nil {
 			t.Fatal(err)
@@ -70,12 +71,12 @@ func TestTLS(t *testing.T) {
 		t.Errorf("ALPN: %q, %v", state.NegotiatedProtocol, err)
 	}
 	a.write("gateway.crt", "CERTIFICATE", a.cert.Raw) // does not go with the key
-	await(t, "word that the files do not go together", func() bool { return strings.Contains(p.stderr(), "the certificate was not reloaded") })
+	gatetest.Await(t, "word that the files do not go together", func() bool { return strings.Contains(p.stderr.String(), "the certificate was not reloaded") })
 	if serial, _, err := shown(t, p.url, &tls.Config{RootCAs: a.pool}); err != nil || serial != 10 {
 		t.Errorf("certificate %d, %v; want the one in use to stay", serial, err)
 	}
 	a.issue("gateway", 11)
-	await(t, "the new certificate", func() bool {
+	gatetest.Await(t, "the new certificate", func() bool {
 		serial, _, err := shown(t, p.url, &tls.Config{RootCAs: a.pool})
 		if err != nil {
 			t.Fatal(err)
@@ -90,7 +91,7 @@ func TestH2C(t *testing.T) {
 		p := serve(t, "--config", write(t, "c.yaml", openFile(more, echoProtocol(t))))
 		protocols := new(http.Protocols)
 		protocols.SetUnencryptedHTTP2(true)
-		client := &http.Client{Transport: &http.Transport{Protocols: protocols}, Timeout: patience}
+		client := &http.Client{Transport: &http.Transport{Protocols: protocols}, Timeout: gatetest.Patience}
 		resp, err := client.Get(p.url)
 		if err == nil {
 			_ = resp.Body.Close()
@@ -121,11 +122,11 @@ func TestWrongCertificate(t *testing.T) {
 func TestHeaderLimits(t *testing.T) {
 	p := serve(t, "--config", write(t, "c.yaml", openFile("max_header: 8KiB", echoProtocol(t))))
 	for size, want := range map[int]int{4 << 10: 200, 64 << 10: 431} {
-		conn, err := net.DialTimeout("tcp", strings.TrimPrefix(p.url, "http://"), patience)
+		conn, err := net.DialTimeout("tcp", strings.TrimPrefix(p.url, "http://"), gatetest.Patience)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(gatetest.Patience)); err != nil {
 			t.Fatal(err)
 		}
 		go func() {
@@ -144,7 +145,7 @@ func TestRedisTLS(t *testing.T) {
 	a := newAuthority(t)
 	serverCert, serverKey := a.issue("redis", 20)
 	cert, key := a.issue("client", 21)
-	_, port, err := net.SplitHostPort(freeAddr(t))
+	_, port, err := net.SplitHostPort(gatetest.FreeAddr(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,7 +52,7 @@ func Speed(ctx context.Context, text []byte, out io.Writer) error {
 	}
 	keys := make([]string, spec.Keys)
 	for i := range keys {
-		keys[i] = "tenant:" + strconv.Itoa(i)
+		keys[i] = tenant(i)
 		if spec.Keys > 1 {
 			ask(keys[i])
 		}

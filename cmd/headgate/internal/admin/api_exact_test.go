@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/redisstore/redistest"
 )
@@ -35,7 +36,7 @@ func TestExactOverRedis(t *testing.T) {
 func wantExactly(t *testing.T, urls []string, takes int, capacity int64) {
 	t.Helper()
 	const body = `{"charges":[{"key":"k","limit":"50/day fixed-window"},{"key":"all","limit":"60/day fixed-window"}]}`
-	client := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 50, MaxIdleConnsPerHost: 50}, Timeout: patience}
+	client := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 50, MaxIdleConnsPerHost: 50}, Timeout: gatetest.Patience}
 	defer client.CloseIdleConnections()
 	var allowed atomic.Int64
 	var under sync.WaitGroup

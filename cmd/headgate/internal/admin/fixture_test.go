@@ -1,9 +1,6 @@
 package admin_test
 
 import (
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -11,16 +8,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/admin"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/cmd/headgate/internal/gateway"
 )
-
-// patience is how long a test waits for what happens at once on a machine that is not busy.
-const patience = 30 * time.Second
 
 // file is a configuration; ACME and GLOBEX are the digests of the API keys "acme-key" and "globex-key", TOKEN that of "secret-token".
 const file = `
@@ -37,8 +31,7 @@ routes:
 
 func parse(t testing.TB, text string) *config.Config {
 	t.Helper()
-	digest := func(key string) string { sum := sha256.Sum256([]byte(key)); return hex.EncodeToString(sum[:]) }
-	text = strings.NewReplacer("ACME", digest("acme-key"), "GLOBEX", digest("globex-key"), "TOKEN", digest("secret-token")).Replace(text)
+	text = strings.NewReplacer("ACME", gatetest.Digest("acme-key"), "GLOBEX", gatetest.Digest("globex-key"), "TOKEN", gatetest.Digest("secret-token")).Replace(text)
 	c, err := config.Parse("test", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -64,11 +57,11 @@ func start(t testing.TB, text string, store headgate.Store, edit ...func(*admin.
 		}
 		store = memory
 	}
-	gw, err := gateway.New(c, gateway.Options{Store: store, Timeout: patience, Log: slog.New(slog.DiscardHandler)})
+	gw, err := gateway.New(c, gateway.Options{Store: store, Timeout: gatetest.Patience, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := admin.APIOptions{Gate: gw, Store: store, Timeout: patience, Loopback: true}
+	o := admin.APIOptions{Gate: gw, Store: store, Timeout: gatetest.Patience, Loopback: true}
 	for _, f := range edit {
 		f(&o)
 	}
@@ -111,25 +104,8 @@ func (s *service) send(t testing.TB, method, path, body string, edit ...func(*ht
 // send sends a request to whatever listens.
 func send(t testing.TB, method, url, body string, edit ...func(*http.Request)) *answer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range edit {
-		f(r)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &answer{resp, string(text)}
+	resp, text := gatetest.Caller{}.Send(t, method, url, strings.NewReader(body), edit...)
+	return &answer{resp, text}
 }
 
 func header(name, value string) func(*http.Request) {

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 )
 
 // examples is where the configurations of other proxies lie that people copy. The tests run those very files.
@@ -44,9 +46,9 @@ func TestNginxLetsPass(t *testing.T) {
 	app := new(seen)
 	upstream := httptest.NewServer(app)
 	defer upstream.Close()
-	front := freeAddr(t)
+	front := gatetest.FreeAddr(t)
 	const location = "location = /_headgate {\n"
-	text := strings.NewReplacer("127.0.0.1:8080", front, "127.0.0.1:9090", freeAddr(t), "127.0.0.1:9000", addrOf(upstream),
+	text := strings.NewReplacer("127.0.0.1:8080", front, "127.0.0.1:9090", gatetest.FreeAddr(t), "127.0.0.1:9000", addrOf(upstream),
 		location, pass+"\n"+location+onAway+"\n").Replace(example(t, "nginx.conf"))
 	run(t, runNginx(t, t.TempDir(), text), front)
 	a := send(t, "GET", "http://"+front+"/api/x", "", header("X-Headgate-Tenant", "acme"))
@@ -139,7 +141,7 @@ func tryProxy(t *testing.T, command func(t *testing.T, dir string, texts ...stri
 	app := new(seen)
 	upstream := httptest.NewServer(app)
 	defer upstream.Close()
-	front := freeAddr(t)
+	front := gatetest.FreeAddr(t)
 	addresses := strings.NewReplacer("127.0.0.1:8080", front, "127.0.0.1:9090", addrOf(s.Server), "127.0.0.1:9000", addrOf(upstream))
 	texts := make([]string, len(names))
 	for i, name := range names {
@@ -211,17 +213,6 @@ func refusedByProxy(t *testing.T, url string) {
 
 func addrOf(s *httptest.Server) string { return s.Listener.Addr().String() }
 
-// freeAddr returns an address of this host on which nobody listens.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
-
 // run starts a program that listens on addr, and ends it with the test.
 func run(t *testing.T, cmd *exec.Cmd, addr string) {
 	t.Helper()
@@ -236,7 +227,7 @@ func run(t *testing.T, cmd *exec.Cmd, addr string) {
 		_ = cmd.Process.Signal(os.Interrupt) // both end their own processes then
 		select {
 		case <-ended:
-		case <-time.After(patience):
+		case <-time.After(gatetest.Patience):
 			_ = cmd.Process.Kill()
 			<-ended
 		}
@@ -244,8 +235,8 @@ func run(t *testing.T, cmd *exec.Cmd, addr string) {
 			t.Logf("log of %s:\n%s", cmd.Path, log.String())
 		}
 	})
-	for end := time.Now().Add(patience); time.Now().Before(end); {
-		conn, err := net.DialTimeout("tcp", addr, patience)
+	for end := time.Now().Add(gatetest.Patience); time.Now().Before(end); {
+		conn, err := net.DialTimeout("tcp", addr, gatetest.Patience)
 		if err == nil {
 			_ = conn.Close()
 			return

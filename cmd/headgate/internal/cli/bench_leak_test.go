@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/cli"
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/redisstore/redistest"
 )
 
@@ -29,7 +30,7 @@ func TestBenchLeavesNoGoroutine(t *testing.T) {
 		if code := cli.Run(args, io.Discard, io.Discard); code != 0 {
 			t.Errorf("%q: exit code %d, want 0", args, code)
 		}
-		end := time.Now().Add(patience)
+		end := time.Now().Add(gatetest.Patience)
 		for runtime.NumGoroutine() > before || clientsOf(server) > clients {
 			if time.Now().After(end) {
 				stacks := make([]byte, 1<<20)

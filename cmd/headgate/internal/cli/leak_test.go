@@ -18,10 +18,9 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/cli"
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/redisstore/redistest"
 )
-
-const patience = 30 * time.Second
 
 // Nothing is left running when serve has returned: neither of the listeners, nor of the store, nor of an upgraded connection that its
 // caller still holds.
@@ -41,7 +40,7 @@ func TestServeLeavesNoGoroutine(t *testing.T) {
 		before := runtime.NumGoroutine()
 		serveOnce(t, args...)
 		up.CloseClientConnections() // the upstream is the test's own
-		end := time.Now().Add(patience)
+		end := time.Now().Add(gatetest.Patience)
 		for runtime.NumGoroutine() > before {
 			if time.Now().After(end) {
 				stacks := make([]byte, 1<<20)
@@ -70,12 +69,12 @@ func serveOnce(t *testing.T, args ...string) {
 	host, _, _ := strings.Cut(rest, " ")
 	drained := make(chan struct{})
 	go func() { defer close(drained); _, _ = io.Copy(io.Discard, lines) }()
-	conn, err := net.DialTimeout("tcp", host, patience)
+	conn, err := net.DialTimeout("tcp", host, gatetest.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(gatetest.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	_, err = fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: %s\r\nX-API-Key: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", host, keyFor(args))
@@ -97,7 +96,7 @@ func serveOnce(t *testing.T, args ...string) {
 		if got != 0 {
 			t.Errorf("exit code %d, want 0", got)
 		}
-	case <-time.After(patience):
+	case <-time.After(gatetest.Patience):
 		t.Fatal("serve does not end")
 	}
 	<-drained

@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/cmd/headgate/internal/watch"
 )
 
@@ -28,24 +28,11 @@ type reloading struct {
 	t    *testing.T
 	path string
 	r    *config.Reloader
+	log  gatetest.Log
 
 	mu      sync.Mutex
 	applied []string // the limit of each configuration that was put in force
 	refuse  error    // of apply
-	log     bytes.Buffer
-}
-
-// Write collects the log.
-func (s *reloading) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.log.Write(b)
-}
-
-func (s *reloading) logged() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.log.String()
 }
 
 func (s *reloading) apply(c *config.Config) error {
@@ -69,7 +56,7 @@ func reload(t *testing.T, story func(*reloading)) {
 		s := &reloading{t: t, path: filepath.Join(t.TempDir(), "c.yaml")}
 		s.write(fileOf("1/s"))
 		var err error
-		if _, s.r, err = config.LoadToReload(s.path, watch.Interval, slog.New(slog.NewTextHandler(s, nil))); err != nil {
+		if _, s.r, err = config.LoadToReload(s.path, watch.Interval, slog.New(slog.NewTextHandler(&s.log, nil))); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -130,8 +117,8 @@ func TestReloadOfAFileThatIsWrong(t *testing.T) {
 		s.write(fileOf("2/fortnight"))
 		s.settle()
 		s.want(1, 1, s.path+":2: routes[].limits[]: invalid limit")
-		if line := s.path + ":2: "; !strings.Contains(s.logged(), line) || !strings.Contains(s.logged(), "running one stays") {
-			t.Errorf("the log lacks %s:\n%s", line, s.logged())
+		if line := s.path + ":2: "; !strings.Contains(s.log.String(), line) || !strings.Contains(s.log.String(), "running one stays") {
+			t.Errorf("the log lacks %s:\n%s", line, s.log.String())
 		}
 		s.settle()
 		s.want(1, 1, "fortnight") // it is not tried again and again
@@ -178,7 +165,7 @@ func TestManyProblemsAreFewLines(t *testing.T) {
 	reload(t, func(s *reloading) {
 		s.write("unknown: 1\nroutes: [" + strings.Repeat("{}, ", 100) + "]\n")
 		s.settle()
-		if n := strings.Count(s.logged(), "\n"); n > 12 {
+		if n := strings.Count(s.log.String(), "\n"); n > 12 {
 			t.Errorf("%d lines for one file", n)
 		}
 	})

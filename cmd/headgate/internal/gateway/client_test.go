@@ -3,7 +3,6 @@ package gateway_test
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,12 +11,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/cmd/headgate/internal/gateway"
 )
 
@@ -43,24 +42,8 @@ func collect(got chan<- received) http.HandlerFunc {
 
 func post(t *testing.T, client *http.Client, url string, body io.Reader, length int64) (*http.Response, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), wait)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.ContentLength = length
-	key("globex-key")(r)
-	resp, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp, string(text)
+	measured := func(r *http.Request) { r.ContentLength = length }
+	return gatetest.Caller{Client: client, Timeout: wait}.Send(t, http.MethodPost, url, body, measured, key("globex-key"))
 }
 
 // A body that says that it is too large is refused and not charged for; one that turns out to be is cut off, and the upstream never
@@ -363,23 +346,4 @@ routes:
 			t.Errorf("%+v: Vary %q", tt, resp.Header.Values("Vary"))
 		}
 	}
-}
-
-// syncBuffer collects what a log writes.
-type syncBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-// Write implements [io.Writer].
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

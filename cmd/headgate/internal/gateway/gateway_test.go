@@ -3,8 +3,6 @@ package gateway_test
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/cmd/headgate/internal/gateway"
 )
 
@@ -44,8 +43,7 @@ func serveTo(t *testing.T, text string, store headgate.Store, upstream string) s
 // parse reads a configuration with UPSTREAM, ACME and GLOBEX replaced.
 func parse(t testing.TB, text, upstream string) *config.Config {
 	t.Helper()
-	digest := func(key string) string { sum := sha256.Sum256([]byte(key)); return hex.EncodeToString(sum[:]) }
-	text = strings.NewReplacer("UPSTREAM", upstream, "ACME", digest("acme-key"), "GLOBEX", digest("globex-key")).Replace(text)
+	text = strings.NewReplacer("UPSTREAM", upstream, "ACME", gatetest.Digest("acme-key"), "GLOBEX", gatetest.Digest("globex-key")).Replace(text)
 	c, err := config.Parse("test", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -66,25 +64,7 @@ routes:
 // do sends a request and returns its response with the body read.
 func do(t *testing.T, method, url string, edit ...func(*http.Request)) (*http.Response, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), wait)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range edit {
-		f(r)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp, string(body)
+	return gatetest.Caller{Timeout: wait}.Send(t, method, url, nil, edit...)
 }
 
 func key(k string) func(*http.Request) { return func(r *http.Request) { r.Header.Set("X-API-Key", k) } }
@@ -282,14 +262,7 @@ func TestWhatTheUpstreamSees(t *testing.T) {
 }
 
 func TestUpstreamDown(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil { // nobody listens there now
-		t.Fatal(err)
-	}
-	url := serveTo(t, file, nil, "http://"+l.Addr().String())
+	url := serveTo(t, file, nil, "http://"+gatetest.FreeAddr(t))
 	resp, body := do(t, "GET", url, key("acme-key"))
 	wantProblem(t, resp, body, 502)
 }

@@ -1,13 +1,8 @@
 package gateway_test
 
 import (
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -17,7 +12,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/cmd/headgate/internal/gateway"
 	"github.com/headgate/headgate/cmd/headgate/internal/meter"
 )
@@ -25,25 +19,22 @@ import (
 // metered is serveTo with a meter that can be read.
 func metered(t *testing.T, text string, store headgate.Store, upstream string) (url string, m *meter.Meter) {
 	t.Helper()
-	c, err := config.Parse("test", []byte(strings.NewReplacer("UPSTREAM", upstream, "ACME", sum("acme-key"), "GLOBEX", sum("globex-key")).Replace(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m, err = meter.New(meter.Options{Visit: gateway.Visit}); err != nil {
-		t.Fatal(err)
-	}
+	m = newMeter(t)
 	if store == nil {
-		if store, err = headgate.NewMemory(headgate.MemoryConfig{}); err != nil {
-			t.Fatal(err)
-		}
+		store = memory(t)
 	}
-	g, err := gateway.New(c, gateway.Options{Store: store, Meter: m, Log: slog.New(slog.DiscardHandler)})
+	front := httptest.NewServer(newGateway(t, parse(t, text, upstream), gateway.Options{Store: store, Meter: m}))
+	t.Cleanup(front.Close)
+	return front.URL, m
+}
+
+func newMeter(t *testing.T) *meter.Meter {
+	t.Helper()
+	m, err := meter.New(meter.Options{Visit: gateway.Visit})
 	if err != nil {
 		t.Fatal(err)
 	}
-	front := httptest.NewServer(g)
-	t.Cleanup(func() { front.Close(); g.Close() })
-	return front.URL, m
+	return m
 }
 
 // scrape returns what the meter serves: by series, as in `headgate_x{a="b"}`, the text of its value.
@@ -152,23 +143,8 @@ func TestLimitsOfOthersAreCountedTogether(t *testing.T) {
 // observed returns a limiter of a gateway, and the meter that observes it.
 func observed(t *testing.T) (*headgate.Limiter, *meter.Meter) {
 	t.Helper()
-	c, err := config.Parse("test", []byte(strings.NewReplacer("UPSTREAM", "http://127.0.0.1:1", "ACME", sum("a"), "GLOBEX", sum("g")).Replace(file)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := meter.New(meter.Options{Visit: gateway.Visit})
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := headgate.NewMemory(headgate.MemoryConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := gateway.New(c, gateway.Options{Store: store, Meter: m, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(g.Close)
+	m := newMeter(t)
+	g := newGateway(t, parse(t, file, "http://127.0.0.1:1"), gateway.Options{Store: memory(t), Meter: m})
 	return g.Limiter(headgate.FailClosed), m
 }
 
@@ -215,17 +191,6 @@ func TestInFlight(t *testing.T) {
 	over.Wait()
 }
 
-// away is a store that cannot answer.
-type away struct{}
-
-var errAway = errors.New("away")
-
-func (away) Take(context.Context, headgate.Charge, ...headgate.Charge) (headgate.Decision, error) {
-	return headgate.Decision{}, errAway
-}
-func (away) Refund(context.Context, headgate.Charge, ...headgate.Charge) error { return errAway }
-func (away) Reset(context.Context, headgate.Charge, ...headgate.Charge) error  { return errAway }
-
 func TestMetricsOfAnOutage(t *testing.T) {
 	up := httptest.NewServer(http.HandlerFunc(hello))
 	t.Cleanup(up.Close)
@@ -236,7 +201,7 @@ routes:
   - {path: /open, upstream: "UPSTREAM", limits: ["9/hour"], on_store_error: open}
   - {path: /closed, upstream: "UPSTREAM", limits: ["9/hour"], on_store_error: closed}
   - {path: /local, upstream: "UPSTREAM", limits: ["2/hour"], on_store_error: local}
-`, away{}, up.URL)
+`, downStore{}, up.URL)
 	for range 3 {
 		do(t, "GET", url+"/open")
 		do(t, "GET", url+"/closed")
@@ -253,10 +218,4 @@ routes:
 	if top := m.Top().Most(time.Now(), 5); len(top.Denied) != 1 || top.Denied[0].Count != 1 || len(top.Allowed) != 1 || top.Allowed[0].Count != 2 {
 		t.Errorf("top %+v, want the local decisions alone", top)
 	}
-}
-
-// sum is the digest of an API key as a file has it.
-func sum(key string) string {
-	digest := sha256.Sum256([]byte(key))
-	return hex.EncodeToString(digest[:])
 }

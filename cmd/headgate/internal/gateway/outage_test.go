@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/cmd/headgate/internal/gateway"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/redisstore/redistest"
@@ -61,7 +62,7 @@ func TestRedisAway(t *testing.T) {
 			shared := guard(t, store, 300*time.Millisecond)
 			front := httptest.NewServer(newGateway(t, parse(t, outageFile, up.URL), gateway.Options{Store: shared}))
 			defer front.Close()
-			await(t, "the store's first decision", func() bool { return status(t, front.URL+"/closed") == 200 })
+			gatetest.Await(t, "the store's first decision", func() bool { return status(t, front.URL+"/closed") == 200 })
 
 			story.away(server)
 			duringOutage(t, front.URL)
@@ -70,7 +71,7 @@ func TestRedisAway(t *testing.T) {
 			}
 			story.back(server)
 			back := time.Now()
-			await(t, "the store's decisions", func() bool { return status(t, front.URL+"/closed") != 503 })
+			gatetest.Await(t, "the store's decisions", func() bool { return status(t, front.URL+"/closed") != 503 })
 			t.Logf("%s: decisions came from the store %v after it was back", name, time.Since(back))
 			if _, err := shared.Take(t.Context(), headgate.Charge{Key: "k", Limit: headgate.PerSecond(1)}); err != nil {
 				t.Error(err)
@@ -115,15 +116,6 @@ func status(t *testing.T, url string) int {
 	return resp.StatusCode
 }
 
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
 // A hangingStore answers nothing until its caller's context ends, and counts the calls.
 type hangingStore struct{ takes, under, most atomic.Int64 }
 
@@ -159,7 +151,7 @@ func TestBurstDuringAnOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var log syncBuffer
+	var log gatetest.Log
 	g := newGateway(t, parse(t, outageFile, up.URL), gateway.Options{Store: shared, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	start := time.Now()
 	for shared.State() != headgate.BreakerOpen {
@@ -186,7 +178,7 @@ func TestBurstDuringAnOutage(t *testing.T) {
 	if strings.Contains(log.String(), "acme-key") {
 		t.Error("the log holds a key")
 	}
-	await(t, "the end of all goroutines", func() bool { up.CloseClientConnections(); g.Close(); return runtime.NumGoroutine() <= before+5 })
+	gatetest.Await(t, "the end of all goroutines", func() bool { up.CloseClientConnections(); g.Close(); return runtime.NumGoroutine() <= before+5 })
 }
 
 // burst sends requests to the closed and the local route by turns, and counts the answers by route and status.
@@ -224,7 +216,7 @@ func ask(g http.Handler, path string) int {
 // Lines of several limiters become one, which stands for all of them: none is forgotten.
 func TestOutageLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log syncBuffer
+		var log gatetest.Log
 		g := newGateway(t, parse(t, outageFile, "http://127.0.0.1:1"), gateway.Options{
 			Store: downStore{}, Log: slog.New(slog.NewTextHandler(&log, nil)),
 		})

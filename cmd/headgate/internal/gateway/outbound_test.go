@@ -8,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"github.com/headgate/headgate"
 )
 
 // partner is an upstream that asks for a pause where the path says for how long, in seconds, and counts what it hears.
@@ -36,10 +34,7 @@ routes: [{path: /, upstream: "UPSTREAM", outbound: ` + outbound + `}]
 // While the upstream asks for a pause, callers of every gateway get 503, are charged nothing, and the upstream hears nothing.
 func TestOutboundPause(t *testing.T) {
 	for name, all := range map[string]bool{"route": true, "tenant": false} {
-		store, err := headgate.NewMemory(headgate.MemoryConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := memory(t)
 		var p partner
 		up := httptest.NewServer(&p)
 		defer up.Close()

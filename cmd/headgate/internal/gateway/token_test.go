@@ -20,6 +20,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/cmd/headgate/internal/gateway"
 )
 
@@ -147,7 +148,7 @@ func TestIssuerAway(t *testing.T) {
 // Neither a token nor a name that could be somebody's address is in the log, at its most talkative, or in a key.
 func TestNoTokenInTheLog(t *testing.T) {
 	is := newIssuer(t)
-	var log syncBuffer
+	var log gatetest.Log
 	store := &keysSeen{Store: memory(t)}
 	g := newGateway(t, parse(t, is.file(""), "http://127.0.0.1:1"), gateway.Options{
 		Store: store, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),

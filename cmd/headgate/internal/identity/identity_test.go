@@ -1,8 +1,6 @@
 package identity_test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -11,19 +9,19 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/cmd/headgate/internal/identity"
 	"github.com/headgate/headgate/cmd/headgate/internal/policy"
 )
 
 func load(t *testing.T, id string) *config.Config {
 	t.Helper()
-	digest := func(key string) string { sum := sha256.Sum256([]byte(key)); return hex.EncodeToString(sum[:]) }
 	c, err := config.Parse("test", []byte(`
 identity: {`+id+`}
 plans: {free: {limits: ["10/s"]}}
 tenants:
-  - {name: acme, plan: free, api_key_sha256: ["`+digest("old")+`", "`+digest("new")+`"]}
-  - {name: globex, plan: free, api_key_sha256: "`+digest("other")+`"}
+  - {name: acme, plan: free, api_key_sha256: ["`+gatetest.Digest("old")+`", "`+gatetest.Digest("new")+`"]}
+  - {name: globex, plan: free, api_key_sha256: "`+gatetest.Digest("other")+`"}
 routes: [{path: /, upstream: "http://127.0.0.1:1", limits: ["1/s"]}]`))
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/cmd/headgate/internal/identity"
 )
 
@@ -89,14 +90,22 @@ func (is *issuerServer) keys(t *testing.T, c *config.Config) *identity.Keys {
 	return k
 }
 
+// identifier believes the issuer. more is said about it in the configuration.
 func (is *issuerServer) identifier(t *testing.T, more string) *identity.Identifier {
 	t.Helper()
+	id, _ := is.identifierAndKeys(t, more)
+	return id
+}
+
+func (is *issuerServer) identifierAndKeys(t *testing.T, more string) (*identity.Identifier, *identity.Keys) {
+	t.Helper()
 	c := tokenConfig(t, `jwks_url: "`+is.url()+`"`, more)
-	id, err := identity.New(c, is.keys(t, c))
+	keys := is.keys(t, c)
+	id, err := identity.New(c, keys)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return id
+	return id, keys
 }
 
 // A bearer asks with a token of a key at an instant.
@@ -169,7 +178,7 @@ func TestRefreshInTheBackground(t *testing.T) {
 		}
 	}
 	is.show(func(is *issuerServer) { close(is.hang); is.hang, is.set.Keys = nil, nil })
-	await(t, "two questions, not ten", func() bool { return is.times() == 2 })
+	gatetest.Await(t, "two questions, not ten", func() bool { return is.times() == 2 })
 }
 
 // Tokens of keys that nobody has heard of do not make the gateway ask for each of them.
@@ -204,12 +213,7 @@ func TestIssuerAway(t *testing.T) {
 	key, start := ecKey(t), time.Now()
 	is := newIssuer(t, public(key, "k", ""))
 	is.show(func(is *issuerServer) { is.status = http.StatusInternalServerError })
-	c := tokenConfig(t, `jwks_url: "`+is.url()+`"`, "refresh: 5m")
-	keys := is.keys(t, c)
-	id, err := identity.New(c, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id, keys := is.identifierAndKeys(t, "refresh: 5m")
 	token := bearer(t, id, sign(t, jose.ES256, key, "k", lasting(start)))
 	for range 5 {
 		if got := token(start); got != "no keys" {
@@ -241,7 +245,7 @@ func TestIssuerAway(t *testing.T) {
 		if got := token(start); got != "believed" {
 			t.Errorf("after %s: %s", name, got)
 		}
-		await(t, "the keys", func() bool { return keys.Problem() == "" }) // nobody waits for them
+		gatetest.Await(t, "the keys", func() bool { return keys.Problem() == "" }) // nobody waits for them
 	}
 	is.show(func(is *issuerServer) { is.status = http.StatusServiceUnavailable })
 	if got := token(start.Add(2 * time.Hour)); got != "no keys" {
@@ -270,12 +274,7 @@ func TestIssuerHangs(t *testing.T) {
 	key, now := ecKey(t), time.Now()
 	is := newIssuer(t, public(key, "k", ""))
 	is.show(func(is *issuerServer) { is.hang = make(chan struct{}) })
-	c := tokenConfig(t, `jwks_url: "`+is.url()+`"`, "refresh: 5m")
-	keys := is.keys(t, c)
-	id, err := identity.New(c, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id, keys := is.identifierAndKeys(t, "refresh: 5m")
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	token := sign(t, jose.ES256, key, "k", claims(now, nil))
@@ -283,7 +282,7 @@ func TestIssuerHangs(t *testing.T) {
 		_, err := id.Identify(ctx, http.Header{"Authorization": {"Bearer " + token}}, now)
 		result <- err
 	}()
-	await(t, "a question", func() bool { return is.times() == 1 })
+	gatetest.Await(t, "a question", func() bool { return is.times() == 1 })
 	cancel()
 	if err := <-result; !errors.Is(err, identity.ErrNoKeys) {
 		t.Errorf("%v, want ErrNoKeys", err)
@@ -298,12 +297,7 @@ func TestIssuerHangs(t *testing.T) {
 func TestIssuerHangsWithKeysKnown(t *testing.T) {
 	key, start := ecKey(t), time.Now()
 	is := newIssuer(t, public(key, "k", ""))
-	c := tokenConfig(t, `jwks_url: "`+is.url()+`"`, "refresh: 5m")
-	keys := is.keys(t, c)
-	id, err := identity.New(c, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id, keys := is.identifierAndKeys(t, "refresh: 5m")
 	token := bearer(t, id, sign(t, jose.ES256, key, "k", lasting(start)))
 	if got := token(start); got != "believed" {
 		t.Fatal(got)
@@ -320,7 +314,7 @@ func TestIssuerHangsWithKeysKnown(t *testing.T) {
 			t.Errorf("hanging: %s", got)
 		}
 	}
-	await(t, "a question", func() bool { return is.times() == asked+1 })
+	gatetest.Await(t, "a question", func() bool { return is.times() == asked+1 })
 	if keys.Problem() == "" {
 		t.Error("no problem is reported while the issuer hangs")
 	}
@@ -368,15 +362,5 @@ func TestKeysInAFile(t *testing.T) {
 	}
 	if got := oldToken(start.Add(2 * time.Minute)); got != noSuchKey {
 		t.Errorf("the old key: %s", got)
-	}
-}
-
-// await returns once something holds that does so soon.
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
 	}
 }

@@ -1,14 +1,13 @@
 package identity_test
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/gatetest"
 	"github.com/headgate/headgate/cmd/headgate/internal/identity"
 )
 
@@ -16,10 +15,9 @@ import (
 func newKeyed(tb testing.TB) (*identity.Identifier, http.Header) {
 	tb.Helper()
 	key := "hg_" + strings.Repeat("k", 43) // as long as those of headgate keygen
-	sum := sha256.Sum256([]byte(key))
 	c, err := config.Parse("test", []byte(`
 plans: {free: {limits: ["10/s"]}}
-tenants: [{name: acme, plan: free, api_key_sha256: "`+hex.EncodeToString(sum[:])+`"}]
+tenants: [{name: acme, plan: free, api_key_sha256: "`+gatetest.Digest(key)+`"}]
 routes: [{path: /, upstream: "http://127.0.0.1:1"}]`))
 	if err != nil {
 		tb.Fatal(err)
