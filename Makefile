@@ -15,7 +15,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## start the gateway on 127.0.0.1:8080, in memory, with two demo tenants; needs only Go
-	go run ./cmd/headgate serve
+	@trap 'exit 0' INT; echo go run ./cmd/headgate serve; go run ./cmd/headgate serve
 
 build: ## build the program, static, into bin/
 	CGO_ENABLED=0 go build -trimpath -o bin/headgate ./cmd/headgate

@@ -19,7 +19,8 @@ type MemoryConfig struct {
 	// MaxKeys bounds the counters kept, one for each key and limit; every four entries of a sliding log count as one more. 0 =
 	// DefaultMaxKeys, negative is invalid, more than 2^30 counts as that. A counter takes about 55 bytes, and MaxKeys itself a quarter of
 	// a byte for each, from the start. When a Memory is full, a new key takes the place of one that is among the first to no longer
-	// matter; that one then starts anew. [Memory.Evicted] counts those.
+	// matter; that one then starts anew. [Memory.Evicted] counts those. The counter that a request has just charged stays, whatever its
+	// size: so with sliding logs of a large Count a Memory may hold one of them in each of its MaxKeys/512 parts beyond MaxKeys.
 	MaxKeys int
 }
 

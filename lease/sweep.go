@@ -41,7 +41,7 @@ func (s *shard) collect(list []parcel, now time.Time, idle, lifetime time.Durati
 			continue
 		}
 		s.counts.Stranded += a.expire(now)
-		list = a.pack(list)
+		list = a.pack(list, s.resets)
 		if quiet >= lifetime && !a.pinned() {
 			delete(s.accounts, k)
 		}

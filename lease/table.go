@@ -25,14 +25,18 @@ type shard struct {
 	mu       sync.Mutex
 	accounts map[key]*account
 	room     int
-	leaving  []parcel // of accounts that gave way
+	leaving  []parcel    // of accounts that gave way
+	away     map[key]int // parcels under way
+	arrived  sync.Cond   // one has come to an end
+	resets   uint64
 	counts   Stats
 }
 
 func newTable(maxKeys int) *table {
 	t := &table{seed: maphash.MakeSeed()}
 	for i := range t.list {
-		t.list[i].accounts = make(map[key]*account)
+		t.list[i].accounts, t.list[i].away = make(map[key]*account), make(map[key]int)
+		t.list[i].arrived.L = &t.list[i].mu
 		t.list[i].room = (maxKeys + shards - 1) / shards
 	}
 	return t
@@ -83,7 +87,7 @@ func (s *shard) evict() bool {
 	if oldest == nil {
 		return false
 	}
-	s.leaving = oldest.pack(s.leaving)
+	s.leaving = oldest.pack(s.leaving, s.resets)
 	delete(s.accounts, oldest.key)
 	return true
 }

@@ -256,7 +256,7 @@ func (b *batch) program(mode byte) []byte {
 		p = append(p, r.verb)
 		p = binary.BigEndian.AppendUint16(p, uint16(len(r.items)))
 		p = binary.BigEndian.AppendUint32(p, uint32(r.times))
-		if r.verb == verbRefund {
+		if r.verb == verbRefund || r.verb == verbGiveBack {
 			p = appendUint56(p, r.takenAt)
 		}
 		for i := range r.items {

@@ -294,6 +294,44 @@ func TestShardsOfANodeTravelTogether(t *testing.T) {
 
 func sum(list [4]int) int { return list[0] + list[1] + list[2] + list[3] }
 
+// TestWhoLeavesTheQueueIsNotSent has a caller go away while it is queued: it is in no batch.
+func TestWhoLeavesTheQueueIsNotSent(t *testing.T) {
+	s, err := New(redistest.Start(t).Client(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &s.lanes[0]
+	queued := func(key string) *request {
+		r := s.takeOf(headgate.Charge{Key: key, Cost: 1, Limit: headgate.PerSecond(1)})
+		l.queue = append(l.queue, r)
+		return r
+	}
+	first, left, last := queued("a"), queued("b"), queued("c")
+	left.status.Store(gone)
+	l.calls = 1
+	parts := l.next()
+	if len(parts) != 1 || !slices.Equal(parts[0].requests, []*request{first, last}) || len(l.queue) != 0 || l.sent != 2 {
+		t.Errorf("sends %v and counts %d, want the first and the last of %v", parts, l.sent, []*request{first, left, last})
+	}
+}
+
+// TestLatest says until when batches are waited for: as long as anyone in them waits.
+func TestLatest(t *testing.T) {
+	at := func(seconds int64) time.Time { return time.Unix(seconds, 0) }
+	joined := &request{deadline: at(30)}
+	parts := []*batch{
+		{requests: []*request{{deadline: at(10), next: joined}, {deadline: at(20)}}},
+		{requests: []*request{{deadline: at(5)}}},
+	}
+	if got := latest(parts); !got.Equal(at(30)) {
+		t.Errorf("got %v, want that of the one who joined and waits longest", got)
+	}
+	parts[1].requests[0].deadline = time.Time{}
+	if got := latest(parts); !got.IsZero() {
+		t.Errorf("got %v although one waits for ever", got)
+	}
+}
+
 // TestBatchKeepsNothing uses a batch again: it is as if new.
 func TestBatchKeepsNothing(t *testing.T) {
 	s, err := New(redistest.Start(t).Client(), Config{})

@@ -28,6 +28,7 @@ func TestCluster(t *testing.T) {
 		{"thousand takes", clusterThousand},
 		{"script flush", clusterFlush},
 		{"all or nothing", clusterAllOrNothing},
+		{"refund", clusterRefund},
 		{"hash tag", clusterHashTag},
 		{"plain client", clusterPlainClient},
 		{"lost reply", clusterLostReply},
@@ -115,6 +116,23 @@ func spread(store *redisstore.Store, a headgate.Algorithm) []headgate.Charge {
 		}
 	}
 	return charges
+}
+
+// clusterRefund gives back what a request over three masters took, with the instant of its decision: all of it comes back.
+func clusterRefund(t *testing.T, cluster *redistest.Cluster) {
+	for _, a := range algorithms {
+		store := open(t, cluster.Client(), redisstore.Config{Prefix: fmt.Sprint("refund", a, ":")})
+		charges := spread(store, a)
+		d := take(t, store, charges[0], charges[1:]...)
+		if err := store.Refund(headgate.WithTakenAt(must(t), d.At), charges[0], charges[1:]...); err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range charges {
+			if n := left(t, store, c); n != 100 {
+				t.Errorf("%v: charge %d has %d left after its refund, want 100", a, i, n)
+			}
+		}
+	}
 }
 
 // clusterAllOrNothing has takes over three masters race with takes of one of the keys alone. No limit is exceeded, and when all is quiet

@@ -59,7 +59,7 @@ func (l *lane) do(ctx context.Context, r *request) error {
 		l.mu.Unlock()
 		return headgate.ErrClosed
 	}
-	if l.calls == 0 {
+	if l.calls == 0 && l.store.conn.heeds(ctx) {
 		l.calls, l.sent = 1, 1
 		l.mu.Unlock()
 		l.alone(ctx, r)
@@ -261,7 +261,7 @@ func latest(parts []*batch) time.Time {
 
 // giveBack returns what r was granted to the counters: who asked for it went away before it was told.
 func (l *lane) giveBack(r *request) {
-	back := &request{verb: verbRefund, takenAt: r.now, items: r.items, done: make(chan struct{}, 1), deadline: time.Now().Add(giveBackTimeout)}
+	back := &request{verb: verbGiveBack, takenAt: r.now, items: r.items, done: make(chan struct{}, 1), deadline: time.Now().Add(giveBackTimeout)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queue = append(l.queue, back) // its batch is the next of whoever calls this

@@ -159,6 +159,104 @@ func TestWhoGoesAwayLeavesNothing(t *testing.T) {
 	}
 }
 
+// A gate is a hook of a client that holds replies back, once the server has answered, while it is shut.
+type gate struct {
+	callCounter
+	mu   sync.Mutex
+	held chan struct{} // nil = open
+}
+
+func (g *gate) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.held = make(chan struct{})
+}
+
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	close(g.held)
+	g.held = nil
+}
+
+func (g *gate) wait() {
+	g.mu.Lock()
+	held := g.held
+	g.mu.Unlock()
+	if held != nil {
+		<-held
+	}
+}
+
+func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		g.wait()
+		return err
+	}
+}
+
+// TestLateGivingBackIsNoGift has a caller go away whose reply comes half a second late. Others took what came in the meantime: with what
+// is given back nobody gets more than the bucket holds.
+func TestLateGivingBackIsNoGift(t *testing.T) {
+	server := redistest.Start(t)
+	clock := newClock()
+	client := server.Client()
+	slow, other := openAt(t, client, "p:", clock), openAt(t, server.Client(), "p:", clock)
+	c := headgate.Charge{Key: "k", Cost: 100, Limit: headgate.Limit{Count: 100, Period: time.Second}}
+	take(t, slow, headgate.Charge{Key: "warm", Cost: 1, Limit: c.Limit})
+	g := new(gate)
+	client.AddHook(g)
+	g.shut()
+	ctx, cancel := context.WithCancel(context.Background())
+	gone := make(chan error)
+	go func() {
+		_, err := slow.Take(ctx, c)
+		gone <- err
+	}()
+	await(t, "the tokens taken", func() bool { return left(t, other, c) == 0 })
+	cancel()
+	if err := <-gone; !canceled(err) {
+		t.Errorf("got %v, want Canceled", err)
+	}
+	clock.advance(500 * time.Millisecond)
+	half := c
+	half.Cost = 50
+	if d := take(t, other, half); !d.Allowed || d.Remaining != 0 {
+		t.Fatalf("half a period later: %+v, want 50 granted and none left", d)
+	}
+	g.open()
+	requireLeft(t, other, c, 50)
+}
+
+// TestLoneCallerGoesAway has a caller go away who is alone, with a client that looks at the context and one that does not: it is told at once, and
+// what it was granted is given back when the reply comes.
+func TestLoneCallerGoesAway(t *testing.T) {
+	for _, honours := range []bool{true, false} {
+		server := redistest.Start(t)
+		client := server.Client(func(o *redis.Options) { o.ContextTimeoutEnabled, o.ReadTimeout = honours, time.Minute })
+		store, look := open(t, client, redisstore.Config{}), open(t, server.Client(), redisstore.Config{})
+		c := headgate.Charge{Key: "k", Cost: 40, Limit: hundred(headgate.FixedWindow)}
+		take(t, store, headgate.Charge{Key: "warm", Cost: 1, Limit: c.Limit})
+		g := new(gate)
+		client.AddHook(g)
+		g.shut()
+		ctx, cancel := context.WithCancel(context.Background())
+		gone := make(chan error)
+		go func() {
+			_, err := store.Take(ctx, c)
+			gone <- err
+		}()
+		await(t, "the tokens taken", func() bool { return left(t, look, c) == 60 })
+		cancel()
+		if err := <-gone; !canceled(err) {
+			t.Errorf("client honours the context: %v: got %v, want Canceled", honours, err)
+		}
+		g.open()
+		requireLeft(t, look, c, 100)
+	}
+}
+
 func canceled(err error) bool { return errors.Is(err, context.Canceled) }
 
 // TestFailedBatch has a batch fail: each caller is told once, and all the same.

@@ -7,10 +7,11 @@ import (
 
 // The verbs of the script.
 const (
-	verbTake   = 1
-	verbCheck  = 2 // decide, and charge nothing
-	verbRefund = 3
-	verbReset  = 4
+	verbTake     = 1
+	verbCheck    = 2 // decide, and charge nothing
+	verbRefund   = 3
+	verbReset    = 4
+	verbGiveBack = 5 // refund what nobody has made use of
 )
 
 // What has become of a request.
@@ -23,7 +24,7 @@ const (
 // A request is a verb and the items that it is about, which share a hash slot on a Cluster.
 type request struct {
 	verb    byte
-	takenAt int64 // of a refund: microseconds, 0 = not known
+	takenAt int64 // of a refund or giving back: microseconds, 0 = not known
 	items   []item
 
 	// On its way, see lane.

@@ -138,11 +138,9 @@ func (c conn) send(ctx context.Context, call []any) (any, error) {
 	return cmd.Result()
 }
 
-// sendAll sends commands by digest to a Cluster, in as few packets as there are nodes. An error that is not that of one command is that of all.
+// sendAll sends commands by digest to a Cluster, in as few packets as there are nodes. An error that is not that of one command is that of all; then
+// the commands may be in use still.
 func (c conn) sendAll(ctx context.Context, script script, calls [][]any) ([]once, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	pipe := c.client.Pipeline()
 	cmds := make([]once, len(calls))
 	for i, call := range calls {
@@ -151,11 +149,11 @@ func (c conn) sendAll(ctx context.Context, script script, calls [][]any) ([]once
 		_ = pipe.Process(ctx, cmds[i]) // it only queues
 	}
 	err := c.process(ctx, func(ctx context.Context) error {
-		_, err := pipe.Exec(ctx)
-		return err
+		_, _ = pipe.Exec(ctx) // each command has its own error
+		return nil
 	})
-	if ctx.Err() != nil && !c.honoursContext {
-		return nil, err // the commands are in use still
+	if err != nil {
+		return nil, err
 	}
 	return cmds, nil
 }
@@ -200,6 +198,13 @@ func overdue(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 	}
 	return err
+}
+
+// heeds says whether a command that is sent in the caller's own time ends soon after ctx: the client looks at its deadline, and not at whether it
+// is cancelled.
+func (c conn) heeds(ctx context.Context) bool {
+	_, ends := ctx.Deadline()
+	return c.honoursContext && ends || ctx.Done() == nil
 }
 
 // maxSenders bounds the commands under way with a client that does not honour the context.

@@ -126,8 +126,8 @@ func (s *Store) change(ctx context.Context, op string, verb byte, first headgate
 		return &headgate.StoreError{Op: op, Err: err}
 	}
 	var failed []error // one slot's failure does not keep the others from their change
-	for _, g := range b.groups(s.bySlot.Load()) {
-		err := s.run(ctx, &request{verb: verb, takenAt: takenAt, items: g})
+	for _, r := range changes(b.groups(s.bySlot.Load()), verb, takenAt) {
+		err := s.run(ctx, r)
 		if errors.Is(err, errCrossSlot) {
 			return s.change(ctx, op, verb, first, more)
 		}
@@ -139,6 +139,33 @@ func (s *Store) change(ctx context.Context, op string, verb byte, first headgate
 		return &headgate.StoreError{Op: op, Err: errors.Join(failed...)}
 	}
 	return nil
+}
+
+// changes returns the requests that change the counters of groups. Where there are several, each was taken at an instant of its own, of which
+// the last is known: a sliding log, which looks for just the entries of an instant, gives back its oldest ones instead.
+func changes(groups []group, verb byte, takenAt int64) []*request {
+	var requests []*request
+	for _, g := range groups {
+		if len(groups) == 1 || takenAt == 0 {
+			requests = append(requests, &request{verb: verb, takenAt: takenAt, items: g})
+			continue
+		}
+		var logs, others []item
+		for _, it := range g {
+			if it.rule.isLog() {
+				logs = append(logs, it)
+			} else {
+				others = append(others, it)
+			}
+		}
+		if len(others) > 0 {
+			requests = append(requests, &request{verb: verb, takenAt: takenAt, items: others})
+		}
+		if len(logs) > 0 {
+			requests = append(requests, &request{verb: verb, items: logs})
+		}
+	}
+	return requests
 }
 
 func (s *Store) bill(op string, first headgate.Charge, more []headgate.Charge) (*bill, error) {

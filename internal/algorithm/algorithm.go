@@ -115,7 +115,7 @@ func Refund(p Params, s State, now, n, takenAt int64) State {
 	}
 	switch p.Kind {
 	case TokenBucket:
-		return refundBucket(&p, s, now, n)
+		return refundBucket(s, n)
 	case FixedWindow:
 		return refundFixed(&p, s, now, n, takenAt)
 	case AlignedWindow:

@@ -62,10 +62,11 @@ func takeBucket(p *Params, s *State, dead bool, now, cost int64) Verdict {
 	return Verdict{Allowed: true, Remaining: left - cost, Reset: drainTime(p, whole, part)}
 }
 
-func refundBucket(p *Params, s State, now, n int64) State {
-	whole, part := drain(p, &s, now)
-	if whole -= n; whole < 0 {
-		whole, part = 0, 0
+// refundBucket makes s what it would be had n tokens less been in use at its instant; then it ages on as before. So it does not matter under
+// which numbers they are given back, and a bucket whose limit was cut stays as full as it was.
+func refundBucket(s State, n int64) State {
+	if s.A -= n; s.A < 0 {
+		s.A, s.B = 0, 0
 	}
-	return State{At: now, Life: p.Life, A: whole, B: part}
+	return s
 }

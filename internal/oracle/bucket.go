@@ -70,9 +70,9 @@ func (b bucket) refunded(l headgate.Limit, now, n, _ int64) counter {
 	if b.over(now) || now-b.at >= timeToFill(l) {
 		return b
 	}
-	level := new(big.Int).Sub(b.level(l, now), product(n, micros(l)))
-	if level.Sign() < 0 {
-		level.SetInt64(0)
+	b.inUse = new(big.Int).Sub(b.inUse, product(n, b.period)) // as if they had never been taken
+	if b.inUse.Sign() < 0 {
+		b.inUse.SetInt64(0)
 	}
-	return bucket{now, timeToFill(l), micros(l), level}
+	return b
 }

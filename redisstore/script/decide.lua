@@ -11,12 +11,13 @@
 --           them, the first, belong to limits with a name, whose state may lie in another table of the same shard if the limit's
 --           numbers were other ones before
 --           for each limit '>I1I7I7I7I7': algorithm, plus 8 if it has a name; count, period, capacity, life
---           for each request '>I1I2I4': verb (1 take, 2 check, 3 refund, 4 reset), number of charges, how many times over it is asked
---           for; of a refund '>I7', the instant at which it was taken, or 0; and for each charge '>I2I2I7': field or, past the last
+--           for each request '>I1I2I4': verb (1 take, 2 check, 3 refund, 4 reset, 5 give back), number of charges, how many times over it is asked
+--           for; of a refund or giving back '>I7', the instant at which it was taken, or 0; and for each charge '>I2I2I7': field or, past the last
 --           field, log; limit; cost
 --        2  the fields, table by table, at most 2,000 in all: more than twice as many arguments Lua does not take
 -- A take that is asked for n times over is n takes, one after the other: the first k are granted and the others denied. Requests that
 -- are not takes, and those of sliding logs, are asked for once.
+-- Giving back is a refund of what nobody has made use of: a bucket gets no token for which another one may have come in its place meanwhile.
 -- Reply  a string: '>I7' now; then for each request, but resets, 'a' if it was granted as often as asked for, 'n' if not at all, else 'p'
 --        and '>I4' how often; and for each of its charges a byte with the length of what follows: the state after the request was
 --        decided, '' if never used; of a sliding log '>I7I7I7' tokens left, time to retry, time to reset
@@ -397,7 +398,8 @@ local dirty = { false } -- whether a field must be written
 while pos <= #program do
   local verb, n, times
   verb, n, times, pos = read('>I1I2I4', program, pos)
-  local grants, taken = times, 0
+  local grants, taken, unused = times, 0, verb == 5
+  if unused then verb = 3 end
   if verb == 3 then taken, pos = read('>I7', program, pos) end
 
   for c = 1, 6 * n, 6 do
@@ -433,7 +435,18 @@ while pos <= #program do
       end
 
       if kind == 0 then
-        if s then
+        if verb == 3 then -- so many fewer were in use from the state's own instant on
+          if s and cost > 0 then
+            local q, r = 0, 0 -- what came in their place: q tokens and r/period
+            if unused and now > taken then q, r = muldiv(L.tokens, now - taken, period) end
+            if q < cost then
+              x, y = a[i] - cost + q, b[i] + r
+              if r > 0 and y >= period then x, y = x + 1, y - period end
+              if x < 0 then x, y = 0, 0 end
+              a[i], b[i], packed[i], dirty[i] = x, y, false, true
+            end
+          end
+        elseif s then
           x, y = a[i], b[i]
           if y >= period then y = period - 1 end
           if x >= L.capacity then x, y = L.capacity, 0 end
@@ -442,10 +455,7 @@ while pos <= #program do
           if y < 0 then x, y = x - 1, y + period end
           if x < 0 then x, y = 0, 0 end
         end
-        if verb == 3 then
-          x, kept = x - cost, s and L.life
-          if x < 0 then x, y = 0, 0 end
-        else
+        if verb ~= 3 then
           room, kept = L.capacity - x, L.life
           if y > 0 then room = room - 1 end
         end
