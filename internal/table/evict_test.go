@@ -50,6 +50,21 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestSweepFreesMemory: when most of what a table held is over, it takes less memory.
+func TestSweepFreesMemory(t *testing.T) {
+	tab := table.New(1 << 16)
+	for i := range 60_000 {
+		add(t, tab, digest(i), 0, 100)
+	}
+	full := tab.Bytes()
+	for i := 100_000; i < 115_000; i++ { // each is over when the next comes
+		add(t, tab, digest(i), int64(i), 1)
+	}
+	if n, now := tab.Len(), tab.Bytes(); n > 8_000 || now > full/2 {
+		t.Errorf("%d slots in %d bytes, of 60000 in %d", n, now, full)
+	}
+}
+
 // TestEvictsFirstToDie: where the hand finds others beside it, a slot that matters longest stays.
 func TestEvictsFirstToDie(t *testing.T) {
 	tab := table.New(64)
