@@ -59,7 +59,7 @@ func (l *lane) do(ctx context.Context, r *request) error {
 		l.mu.Unlock()
 		return headgate.ErrClosed
 	}
-	if l.calls == 0 && l.store.conn.heeds(ctx) {
+	if l.calls == 0 && l.store.conn.inline(ctx) {
 		l.calls, l.sent = 1, 1
 		l.mu.Unlock()
 		l.alone(ctx, r)
