@@ -234,7 +234,7 @@ func (b *batch) sort() {
 
 // program encodes tables, rules and requests.
 func (b *batch) program(mode byte) []byte {
-	p := make([]byte, 0, 16+13*len(b.tables)+len(rule{}.code)*len(b.rules)+14*len(b.requests)+11*b.entries)
+	p := make([]byte, 0, 16+13*len(b.tables)+len(rule{}.code)*len(b.rules)+10*len(b.requests)+11*b.entries)
 	p = append(p, mode)
 	for _, n := range [...]int{len(b.tables), len(b.logs), len(b.rules)} {
 		p = binary.BigEndian.AppendUint16(p, uint16(n))
@@ -255,9 +255,10 @@ func (b *batch) program(mode byte) []byte {
 	for _, r := range b.requests {
 		p = append(p, r.verb)
 		p = binary.BigEndian.AppendUint16(p, uint16(len(r.items)))
-		p = binary.BigEndian.AppendUint32(p, uint32(r.times))
 		if r.verb == verbRefund || r.verb == verbGiveBack {
 			p = appendUint56(p, r.takenAt)
+		} else {
+			p = appendUint56(p, int64(r.times))
 		}
 		for i := range r.items {
 			p = b.writeItem(p, &r.items[i], fields)

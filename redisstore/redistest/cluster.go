@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -190,26 +191,43 @@ func (c *Cluster) SlotOwner(slot int) *Server {
 
 // ownerSeenBy returns the owner of a slot in the eyes of the node s.
 func (c *Cluster) ownerSeenBy(s *Server, slot int) (*Server, error) {
+	var owner *Server
+	err := c.nodesSeenBy(s, func(node *Server, fields []string) {
+		if slices.ContainsFunc(fields[min(8, len(fields)):], func(r string) bool { return holds(r, slot) }) {
+			owner = node
+		}
+	})
+	if err == nil && owner == nil {
+		err = fmt.Errorf("%s knows of none", s.Addr())
+	}
+	return owner, err
+}
+
+// epochsSeenBy returns the configuration epochs of the nodes, by id, in the eyes of the node s.
+func (c *Cluster) epochsSeenBy(s *Server) (map[string]string, error) {
+	epochs := map[string]string{}
+	err := c.nodesSeenBy(s, func(_ *Server, fields []string) { epochs[fields[0]] = fields[6] })
+	return epochs, err
+}
+
+// nodesSeenBy calls see with each node of the cluster that the node s knows, and what it says of it: id, address, flags, the id of its master,
+// two times, configuration epoch, state of the link, ranges of slots.
+func (c *Cluster) nodesSeenBy(s *Server, see func(node *Server, fields []string)) error {
 	admin := s.admin()
 	defer func() { _ = admin.Close() }()
 	table, err := admin.ClusterNodes(context.Background()).Result()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for line := range strings.Lines(table) {
-		fields := strings.Fields(line) // id, address, flags, and five more, then the ranges of slots
-		for _, r := range fields[min(8, len(fields)):] {
-			if !holds(r, slot) {
-				continue
-			}
-			for node, id := range c.ids {
-				if id == fields[0] {
-					return node, nil
-				}
+		fields := strings.Fields(line)
+		for node, id := range c.ids {
+			if len(fields) > 7 && id == fields[0] {
+				see(node, fields)
 			}
 		}
 	}
-	return nil, fmt.Errorf("%s knows of none", s.Addr())
+	return nil
 }
 
 // holds says whether a range of slots, such as 0-5460 or 7, holds slot. A slot on the move, in brackets, is no range.

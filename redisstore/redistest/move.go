@@ -3,6 +3,7 @@ package redistest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -89,6 +90,39 @@ func (m *Move) finish() error {
 	for _, s := range m.listeners() {
 		if _, err := s.do("CLUSTER", "SETSLOT", m.slot, "NODE", m.cluster.ids[m.to]); err != nil {
 			return fmt.Errorf("tell %s: %w", s.Addr(), err)
+		}
+	}
+	return m.settle()
+}
+
+// settle waits until all nodes that run know the epoch in which the new owner has the slot, and no other node has the same. One that did not would,
+// if the slot moved on to it, take an epoch for itself that is no later, and the nodes would not agree on who has the slot.
+func (m *Move) settle() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startPatience)
+	defer cancel()
+	owner := m.cluster.ids[m.to]
+	var want map[string]string
+	for _, s := range m.listeners() { // the new owner first
+		err := poll(ctx, func() error {
+			epochs, err := m.cluster.epochsSeenBy(s)
+			if err != nil {
+				return err
+			}
+			for id, epoch := range epochs {
+				if id != owner && epoch == epochs[owner] {
+					return fmt.Errorf("%s sees epoch %s twice", s.Addr(), epoch)
+				}
+			}
+			if s == m.to {
+				want = epochs
+			}
+			if !maps.Equal(epochs, want) {
+				return fmt.Errorf("%s sees epochs %v, the new owner %v", s.Addr(), epochs, want)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

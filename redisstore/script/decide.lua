@@ -11,9 +11,9 @@
 --           them, the first, belong to limits with a name, whose state may lie in another table of the same shard if the limit's
 --           numbers were other ones before
 --           for each limit '>I1I7I7I7I7': algorithm, plus 8 if it has a name; count, period, capacity, life
---           for each request '>I1I2I4': verb (1 take, 2 check, 3 refund, 4 reset, 5 give back), number of charges, how many times over it is asked
---           for; of a refund or giving back '>I7', the instant at which it was taken, or 0; and for each charge '>I2I2I7': field or, past the last
---           field, log; limit; cost
+--           for each request '>I1I2I7': verb (1 take, 2 check, 3 refund, 4 reset, 5 give back); number of charges, one or more; how many times
+--           over it is asked for, or of a refund or giving back the instant at which it was taken, or 0; and for each charge '>I2I2I7': field or,
+--           past the last field, log; limit; cost
 --        2  the fields, table by table, at most 2,000 in all: more than twice as many arguments Lua does not take
 -- A take that is asked for n times over is n takes, one after the other: the first k are granted and the others denied. Requests that
 -- are not takes, and those of sliding logs, are asked for once.
@@ -26,8 +26,9 @@
 -- limit without a name, whose numbers never change, it is '>I7I3I4' if they fit, without the life, which they imply: instant, A, B, or for a
 -- fixed window its life in place of B.
 --
--- Every function and table that is made here is made anew for each call, and a function costs more the more locals it refers to. So what
--- every call needs stands in line, and what few need is made where they need it.
+-- Every function and table that is made here is made anew for each call, a record with named fields costs twice what a list does, a list more if
+-- its first entries come later, and a function more the more locals it refers to. So what every call needs stands in line, in lists that
+-- begin with a place, and what few need is made where they need it.
 
 local call, pack, read, floor = redis.call, struct.pack, struct.unpack, math.floor
 
@@ -60,64 +61,66 @@ end
 -- is written in one goes to the hash of its parity. The field '#' of a hash is its label: 'c' for the generation under way or 'p' for
 -- the one before, the generation's number, the number of shards. What has any other label is older than a generation.
 
-local tables, fields = {}, 0
+-- Sets the TTL of a hash. It must not stay for ever: it goes some time after all in it has stopped to matter, so that the sweep can free it first.
+local function expire(hash, length, generation)
+  call('PEXPIRE', hash, math.ceil(((generation + 2) * length - now + math.max(length, 600000000)) / 1000))
+end
 
--- States: what each field holds, by the number of the field. at is false or nil for one never used.
-
-local at, life, a, b = { false }, { 0 }, { 0 }, { 0 } -- life is false where it is implied
-local packed = { false } -- the state as it is stored, where that is known
-local found              -- the other table that it was found in
+local packed = { false }             -- the states, by the number of the field; false for one never used
+local current, last = { false }, { 0 } -- of each table with fields: the hash of the generation under way, and the number of its last field
+local full, fields = 0, 0               -- how many they are
 
 -- Reads all fields: one HMGET a table where they are all in the hash of the generation under way.
 
+local start = pos
 local rare = mode > 0 -- whether there is more to do than that
 local lasts, gen, label
 for t = 1, ntables do
-  local length, shard, count, named = read('>I7I2I2I2', program, pos + 13 * (t - 1))
+  local length, _, count = read('>I7I2I2', program, start + 13 * (t - 1))
   if count == 0 then break end -- those without fields are seldom needed
   if length ~= lasts then
     lasts, gen = length, floor(now / length)
-    label = 'c' .. gen .. shards
+    label = string.format('c%d%s', gen, shards)
   end
-  local even, odd = KEYS[2 * t - 1], KEYS[2 * t]
-  local here, there = even, odd
-  if gen % 2 == 1 then here, there = odd, even end
-  local values = call('HMGET', here, '#', unpack(ARGV, fields + 2, fields + count + 1))
-  local fresh = values[1] == label
-  if not fresh then values = {} end
-  local missing = false
-  for j = 1, count do
-    local value = values[j + 1]
-    packed[fields + j] = value or false
-    if not value then
-      missing = missing or {}
-      missing[#missing + 1] = fields + j
+  local hash = KEYS[2 * t - 1 + gen % 2]
+  local values = call('HMGET', hash, '#', unpack(ARGV, fields + 2, fields + count + 1))
+  if values[1] == label then
+    current[t] = hash
+    for j = 1, count do
+      local value = values[j + 1]
+      packed[fields + j], rare = value, rare or not value
     end
+  else
+    current[t], rare = false, true
+    for j = 1, count do packed[fields + j] = false end
   end
-  if missing then rare = true end
-  tables[t] = {
-    even = even, odd = odd, length = length, shard = shard,
-    base = fields, count = count, named = named, -- its fields are those after base
-    generation = gen,                            -- the one under way
-    current = here, former = there,              -- the hashes of the generation under way and of the one before
-    begun = fresh,                               -- whether both labels say so already
-    fresh = fresh,                               -- whether the first hash that was read turned out to be the current one
-    missing = missing,                           -- the fields that the hash of the generation under way does not hold
-    writes = false,                              -- what is to be written, as arguments of HSET
-  }
-  fields = fields + count
+  full, fields = t, fields + count
+  last[t] = fields
 end
 
 -- The part that few calls need: keys that are new or not seen in this generation, the edges of generations, clocks that step, limits
--- whose numbers have changed.
-local begin
-local freed = 0 -- hashes, by a sweep
+-- whose numbers have changed, resets, the sweep.
+local tables, begin
+local found -- of the fields that were found in another table than their own: that one
 if rare then
   local otherwise -- the number of shards of a store that is configured otherwise
 
-  for t = #tables + 1, ntables do
-    local length, shard = read('>I7I2', program, pos + 13 * (t - 1))
-    tables[t] = { even = KEYS[2 * t - 1], odd = KEYS[2 * t], length = length, shard = shard, base = fields, count = 0, named = 0 }
+  tables = {}
+  for t = 1, ntables do
+    local length, shard, count, named = read('>I7I2I2I2', program, start + 13 * (t - 1))
+    local T = {
+      even = KEYS[2 * t - 1], odd = KEYS[2 * t], length = length, shard = shard,
+      base = t <= full and last[t] - count or 0, count = count, named = named, -- its fields are those after base
+      generation = floor(now / length),                            -- the one under way
+      begun = current[t],                                          -- whether both labels say so already
+      missing = {},                                                -- the fields that its current hash does not hold, or that was not found
+    }
+    T.current, T.former = T.even, T.odd -- the hashes of the generation under way and of the one before
+    if T.generation % 2 == 1 then T.current, T.former = T.odd, T.even end
+    for i = T.base + 1, T.base + count do
+      if not packed[i] then T.missing[#T.missing + 1] = i end
+    end
+    tables[t] = T
   end
 
   local function generationOf(label, parity)
@@ -159,19 +162,21 @@ if rare then
     if not T.hasFormer then call('UNLINK', T.former) end
     call('HSET', T.current, '#', 'c' .. T.generation .. shards)
     call('HSET', T.former, '#', 'p' .. (T.generation - 1) .. shards)
+    expire(T.current, T.length, T.generation)
+    expire(T.former, T.length, T.generation)
   end
 
   if mode == 1 then
     for t = 1, ntables do settle(tables[t]) end
+    if otherwise then return redis.error_reply('HEADGATE ' .. otherwise) end
+    local freed = 0
     for t = 1, ntables do
       local T = tables[t]
-      if otherwise then break end
       if not T.hasCurrent then freed = freed + call('UNLINK', T.current) end
       if not T.hasFormer then freed = freed + call('UNLINK', T.former) end
-      if T.ahead or T.hasCurrent and call('PTTL', T.current) == -1 or T.hasFormer and call('PTTL', T.former) == -1 then
-        T.begun, T.writes = false, {}
-      end
+      if T.ahead or T.hasCurrent and call('PTTL', T.current) == -1 or T.hasFormer and call('PTTL', T.former) == -1 then begin(T) end
     end
+    return freed
   end
 
   -- Reads those of the fields numbered in list that a hash holds. Returns the others.
@@ -204,16 +209,17 @@ if rare then
     end
   end
 
-  for t = 1, ntables do
+  for t = 1, full do
     local T = tables[t]
     local missing = T.missing
-    if missing then
-      if T.fresh then -- the hash was the right one, and only the other may hold them
+    if #missing > 0 then
+      if current[t] then -- the hash was the right one, and only the other may hold them
         T.hasCurrent, T.hasFormer = true, call('HGET', T.former, '#') == 'p' .. (T.generation - 1) .. shards
       else
         settle(T)
         if T.hasCurrent then missing = fetch(T.current, missing) end
       end
+      current[t] = T.current
       if T.hasFormer and #missing > 0 then missing = fetch(T.former, missing) end
       if T.named > 0 and #missing > 0 then
         local sought = {}
@@ -227,27 +233,13 @@ if rare then
   if otherwise then return redis.error_reply('HEADGATE ' .. otherwise) end
 end
 
-for i = 1, fields do
-  local value = packed[i]
-  local size = value and #value
-  if size == 14 then
-    at[i], a[i], b[i] = read('>I7I3I4', value)
-    life[i] = false
-  elseif size == 22 then
-    at[i], life[i], a[i], b[i] = read('>I7I6I4I5', value)
-  elseif size == 27 then
-    at[i], life[i], a[i], b[i] = read('>I7I6I7I7', value)
-  else
-    packed[i] = false
-  end
-end
-
-pos = pos + 13 * ntables
-local limits = {}
+pos = start + 13 * ntables
+local KIND, NAMED, TOKENS, PERIOD, CAPACITY, LIFE = 1, 2, 3, 4, 5, 6 -- of a limit
+local limits = { false }
 for l = 1, nlimits do
   local kind, tokens, period, capacity, lives
   kind, tokens, period, capacity, lives, pos = read('>I1I7I7I7I7', program, pos)
-  limits[l] = { kind = kind % 8, named = kind >= 8, tokens = tokens, period = period, capacity = capacity, life = lives }
+  limits[l] = { kind % 8, kind >= 8, tokens, period, capacity, lives }
 end
 
 -- Sliding logs, by the number of the log. The entries are members with their instant as score, in the log's own time, which is the
@@ -336,19 +328,19 @@ if nlogs > 0 then
   grantLog = function(j, L, t, used, cost)
     local log = logs[j]
     log.serial = log.newest == t and log.serial + 1 or 0
-    log.sum, log.newest, log.period = log.sum + cost, t, L.period
+    log.sum, log.newest, log.period = log.sum + cost, t, L[PERIOD]
     save(log, t, pack('>I7I4I4', t, log.serial, cost))
-    call('PEXPIRE', log.key, math.ceil(L.period / 1000) + 1000)
-    return pack('>I7I7I7', L.tokens - used - cost, 0, L.period)
+    call('PEXPIRE', log.key, math.ceil(L[PERIOD] / 1000) + 1000)
+    return pack('>I7I7I7', L[TOKENS] - used - cost, 0, L[PERIOD])
   end
 
   -- Returns the log's part of the reply for a request that charges it nothing.
   logState = function(j, L, t, used, cost)
     local log, retry, reset = logs[j], 0, 0
-    if used > 0 then reset = log.newest + math.min(L.period, log.period) - t end
-    local lack = used + cost - L.tokens
-    if cost > 0 and lack > 0 and cost <= L.tokens then retry = math.min(reset, expiry(log, L.period, t, lack)) end
-    return pack('>I7I7I7', math.max(0, L.tokens - used), retry, reset)
+    if used > 0 then reset = log.newest + math.min(L[PERIOD], log.period) - t end
+    local lack = used + cost - L[TOKENS]
+    if cost > 0 and lack > 0 and cost <= L[TOKENS] then retry = math.min(reset, expiry(log, L[PERIOD], t, lack)) end
+    return pack('>I7I7I7', math.max(0, L[TOKENS] - used), retry, reset)
   end
 
   refundLog = function(j, period, tokens, taken)
@@ -391,105 +383,112 @@ end
 -- Requests. What is in use of a field at now, under the charge's limit, is: of a bucket, x tokens and a part of one, y/period; of a window,
 -- x tokens, and y is its end; of a sliding window, x tokens granted in the window under way and y in the one before.
 
-local reply, nreply = { pack('>I7', now) }, 1
-local charge = { 0, 0, 0, 0, 0, 0 }  -- of the request in hand, six for each charge: field, limit, cost; A, B and life to be kept
+local reply, nreply = { pack('>I7', now), '', '', '' }, 1
 local dirty = { false } -- whether a field must be written
+local charges = {}      -- of the request in hand, if it has several: seven for each charge, its number of the field to the instant of its state
 
 while pos <= #program do
-  local verb, n, times
-  verb, n, times, pos = read('>I1I2I4', program, pos)
-  local grants, taken, unused = times, 0, verb == 5
-  if unused then verb = 3 end
-  if verb == 3 then taken, pos = read('>I7', program, pos) end
+  -- Of the charge in hand: field, limit, cost; then A, B, life and instant of the state to be kept, if life is not false.
+  local i, L, cost, x, y, kept, at
+  local verb, n, times, l
+  verb, n, times, i, l, cost, pos = read('>I1I2I7I2I2I7', program, pos)
+  local taken, unused = 0, verb == 5
+  if verb == 3 or unused then verb, taken, times = 3, times, 1 end
+  local grants = times
 
-  for c = 1, 6 * n, 6 do
-    local i, l, cost
-    i, l, cost, pos = read('>I2I2I7', program, pos)
-    local L = limits[l]
-    local kind, period = L.kind, L.period
-    local x, y, room, kept = 0, 0, false, false
+  for c = 1, 7 * n, 7 do
+    if c > 1 then i, l, cost, pos = read('>I2I2I7', program, pos) end
+    L = limits[l]
+    local kind, period, room = L[KIND], L[PERIOD], false
+    x, y, kept, at = 0, 0, false, now
     if i > fields then
       if verb <= 2 then
         x, y = alive(i - fields, period, cost > 0)
-        room = L.tokens - y
+        room = L[TOKENS] - y
       elseif verb == 3 and cost > 0 then
         refundLog(i - fields, period, cost, taken)
       elseif verb == 4 then
         forget(i - fields)
       end
     elseif verb == 4 then
-      at[i], packed[i], dirty[i] = false, false, true
+      packed[i], dirty[i] = false, true
     else
-      -- s is the instant from which the state has aged, or false where it is as if never used.
-      local s, lived = at[i], 0
+      -- The state: s is the instant from which it has aged, or false where it is as if never used.
+      local value, s, lived, A, B = packed[i], false, 0, 0, 0
+      local size = value and #value
+      if size == 14 then
+        s, A, B = read('>I7I3I4', value)
+        lived = kind == 1 and B or kind == 0 and L[LIFE] or L[LIFE] - s % period
+      elseif size == 22 then
+        s, lived, A, B = read('>I7I6I4I5', value)
+      elseif size == 27 then
+        s, lived, A, B = read('>I7I6I7I7', value)
+      else
+        packed[i] = false
+      end
+      local live = lived
       if s then
-        lived = life[i] or kind == 1 and b[i] or kind == 0 and L.life or L.life - s % period
         if now < s then -- it was written before time stepped back, and ages on from now
           s = now
-          if cost > 0 then
-            at[i], life[i], packed[i], dirty[i] = now, lived, false, true
-          end
+          if cost > 0 then packed[i], dirty[i] = pack('>I7I6I7I7', now, lived, A, B), true end
         end
-        if lived > L.life then lived = L.life end
-        if now - s >= lived then s = false end
+        if live > L[LIFE] then live = L[LIFE] end
+        if now - s >= live then s = false end
       end
 
       if kind == 0 then
         if verb == 3 then -- so many fewer were in use from the state's own instant on
-          if s and cost > 0 then
-            local q, r = 0, 0 -- what came in their place: q tokens and r/period
-            if unused and now > taken then q, r = muldiv(L.tokens, now - taken, period) end
-            if q < cost then
-              x, y = a[i] - cost + q, b[i] + r
-              if r > 0 and y >= period then x, y = x + 1, y - period end
-              if x < 0 then x, y = 0, 0 end
-              a[i], b[i], packed[i], dirty[i] = x, y, false, true
-            end
+          local q, r = 0, 0 -- what came in their place: q tokens and r/period
+          if unused and now > taken then q, r = muldiv(L[TOKENS], now - taken, period) end
+          if s and q < cost then
+            x, y, kept, at = A - cost + q, B + r, lived, s
+            if r > 0 and y >= period then x, y = x + 1, y - period end
+            if x < 0 then x, y = 0, 0 end
           end
-        elseif s then
-          x, y = a[i], b[i]
-          if y >= period then y = period - 1 end
-          if x >= L.capacity then x, y = L.capacity, 0 end
-          local q, r = muldiv(L.tokens, now - s, period)
-          x, y = x - q, y - r
-          if y < 0 then x, y = x - 1, y + period end
-          if x < 0 then x, y = 0, 0 end
-        end
-        if verb ~= 3 then
-          room, kept = L.capacity - x, L.life
+        else
+          if s then
+            x, y = A, B
+            if y >= period then y = period - 1 end
+            if x >= L[CAPACITY] then x, y = L[CAPACITY], 0 end
+            local q, r = muldiv(L[TOKENS], now - s, period)
+            x, y = x - q, y - r
+            if y < 0 then x, y = x - 1, y + period end
+            if x < 0 then x, y = 0, 0 end
+          end
+          room, kept = L[CAPACITY] - x, L[LIFE]
           if y > 0 then room = room - 1 end
         end
       elseif kind == 1 then
         y = now + period
-        if s and a[i] > 0 then x, y = a[i], s + lived end
+        if s and A > 0 then x, y = A, s + live end
         kept = y - now
         if verb == 3 then
           if x == 0 or taken > 0 and taken < y - period then kept = false end
           x = math.max(0, x - cost)
         else
-          room = L.tokens - x
+          room = L[TOKENS] - x
         end
         y = 0
       elseif kind == 2 then
         local index = floor(now / period)
         local same = s and floor(s / period) == index
-        if same then x = a[i] end
+        if same then x = A end
         kept = (index + 1) * period - now
         if verb == 3 then
           if not same or taken > 0 and floor(taken / period) ~= index then kept = false end
           x = math.max(0, x - cost)
         else
-          room = L.tokens - x
+          room = L[TOKENS] - x
         end
       else
         local index = floor(now / period)
         local elapsed = now - index * period
         if s then
           local windows = index - floor(s / period)
-          if windows == 0 then x, y = a[i], b[i] elseif windows == 1 then y = a[i] end
-          if y > L.tokens then y = math.max(0, L.tokens - 1) end
+          if windows == 0 then x, y = A, B elseif windows == 1 then y = A end
+          if y > L[TOKENS] then y = math.max(0, L[TOKENS] - 1) end
         end
-        kept = L.life - elapsed
+        kept = L[LIFE] - elapsed
         if verb == 3 then
           local when = floor(taken / period)
           if taken == 0 or when == index then
@@ -501,7 +500,7 @@ while pos <= #program do
         else
           local weight, part = muldiv(y, period - elapsed, period)
           if part > 0 then weight = weight + 1 end
-          room = L.tokens - x - weight
+          room = L[TOKENS] - x - weight
         end
       end
     end
@@ -509,7 +508,9 @@ while pos <= #program do
       grants = floor(room / cost)
       if grants < 0 then grants = 0 end
     end
-    charge[c], charge[c + 1], charge[c + 2], charge[c + 3], charge[c + 4], charge[c + 5] = i, L, cost, x, y, kept
+    if n > 1 then
+      charges[c], charges[c + 1], charges[c + 2], charges[c + 3], charges[c + 4], charges[c + 5], charges[c + 6] = i, L, cost, x, y, kept, at
+    end
   end
 
   if verb == 2 then grants = 0 end
@@ -518,39 +519,35 @@ while pos <= #program do
     reply[nreply] = grants == times and 'a' or grants == 0 and 'n' or pack('>c1I4', 'p', grants)
   end
 
-  for c = 1, 6 * n, 6 do
-    local i, cost = charge[c], charge[c + 2]
+  for c = 1, 7 * n, 7 do
+    if n > 1 then
+      i, L, cost, x, y, kept, at =
+        charges[c], charges[c + 1], charges[c + 2], charges[c + 3], charges[c + 4], charges[c + 5], charges[c + 6]
+    end
     local charged = cost > 0 and grants > 0 and verb ~= 4
-    local value = ''
+    local value
     if i <= fields then
-      if charged and charge[c + 5] then
-        local used = charge[c + 3]
-        if verb == 1 then used = used + grants * cost end
-        at[i], life[i], a[i], b[i], packed[i], dirty[i] = now, charge[c + 5], used, charge[c + 4], false, true
-      end
-      if packed[i] then
-        value = packed[i]
-      elseif at[i] then
-        local L, A, B, lived = charge[c + 1], a[i], b[i], life[i]
-        if L.kind == 1 then lived, B = lived or B, 0 end
-        local short = lived
-        if L.kind ~= 1 then
-          short = L.kind == 0 and L.life or L.life - at[i] % L.period -- what the limit implies
-          lived = lived or short
-          short = lived == short and B
+      if charged and kept then
+        if verb == 1 then x = x + grants * cost end
+        local kind, short = L[KIND], y
+        if kind == 1 then
+          short = kept
+        elseif kept ~= (kind == 0 and L[LIFE] or L[LIFE] - at % L[PERIOD]) then -- the life is not what the limit implies
+          short = false
         end
-        if not L.named and short and short < 4294967296 and A < 16777216 then
-          value = pack('>I7I3I4', at[i], A, short)
+        if short and not L[NAMED] and short < 4294967296 and x < 16777216 then
+          packed[i] = pack('>I7I3I4', at, x, short)
         else
-          value = pack(A < 4294967296 and B < 1099511627776 and '>I7I6I4I5' or '>I7I6I7I7', at[i], lived, A, B)
+          packed[i] = pack(x < 4294967296 and y < 1099511627776 and '>I7I6I4I5' or '>I7I6I7I7', at, kept, x, y)
         end
-        packed[i] = value
+        dirty[i] = true
       end
+      value = packed[i] or ''
     elseif verb <= 2 then
-      value = (charged and grantLog or logState)(i - fields, charge[c + 1], charge[c + 3], charge[c + 4], cost)
+      value = (charged and grantLog or logState)(i - fields, L, x, y, cost)
     elseif verb == 3 then
-      local t, used = alive(i - fields, charge[c + 1].period, false)
-      value = logState(i - fields, charge[c + 1], t, used, 0)
+      local t, used = alive(i - fields, L[PERIOD], false)
+      value = logState(i - fields, L, t, used, 0)
     end
     if verb <= 3 then
       local size = #value
@@ -561,59 +558,57 @@ while pos <= #program do
   end
 end
 
--- Writes: one HSET for each table that changed. What must go, goes from both hashes; of a limit with a name, from all tables that it may
--- have been in.
+-- Writes: one HSET for each table that changed.
 
 if nlogs > 0 then saveLogs() end
 
-local written = false
-for t = 1, #tables do
-  local T = tables[t]
-  local w, n = {}, 0
-  for i = T.base + 1, T.base + T.count do
-    if dirty[i] then
-      written = true
+-- What must go, goes from both hashes; of a limit with a name, from all tables that it may have been in.
+if found or mode == 2 then
+  local written = false
+  for t = 1, full do
+    local T = tables[t]
+    for i = T.base + 1, T.base + T.count do
       local other = found and found[i]
-      if other or not at[i] then
+      written = written or dirty[i]
+      if dirty[i] and (other or not packed[i]) then
         for u = 1, ntables do
           local U = tables[u]
           local here = U == T or i <= T.base + T.named and U.shard == T.shard
-          if U == other or here and not at[i] then
+          if U == other or here and not packed[i] then
             call('HDEL', U.even, ARGV[1 + i])
             call('HDEL', U.odd, ARGV[1 + i])
           end
         end
       end
-      if at[i] then
-        w[n + 1], w[n + 2] = ARGV[1 + i], packed[i]
-        n = n + 2
-      end
     end
   end
-  if n > 0 then T.writes = w end
-end
-if found and written then -- what is over in a table that was searched goes, lest a clock that steps back bring it to life beside this
-  for u = 1, ntables do
-    local U = tables[u]
-    if U.over and not U.hasCurrent then call('UNLINK', U.current) end
-    if U.over and not U.hasFormer then call('UNLINK', U.former) end
-  end
-end
--- Neither hash can stay for ever: they go some time after all in them has stopped to matter, so that the sweep can free them first.
-local heal = now % #tables + 1 -- the table whose TTL is looked after by this call
-for t = 1, #tables do
-  local T = tables[t]
-  local w = T.writes
-  if w then
-    local begun = T.begun
-    if not begun then begin(T) end
-    if #w > 0 then call('HSET', T.current, unpack(w)) end
-    if not begun or t == heal and call('PTTL', T.current) == -1 then
-      local ttl = math.ceil(((T.generation + 2) * T.length - now + math.max(T.length, 600000000)) / 1000)
-      call('PEXPIRE', T.current, ttl)
-      call('PEXPIRE', T.former, ttl)
+  if found and written then -- what is over in a table that was searched goes, lest a clock that steps back bring it to life beside this
+    for u = 1, ntables do
+      local U = tables[u]
+      if U.over and not U.hasCurrent then call('UNLINK', U.current) end
+      if U.over and not U.hasFormer then call('UNLINK', U.former) end
     end
   end
 end
-if mode == 1 then return freed end
-return table.concat(reply)
+
+local heal = now % full + 1 -- the table whose TTL is looked after by this call
+local first = 1
+for t = 1, full do
+  local writes, n = { false, false }, 0
+  for i = first, last[t] do
+    if dirty[i] and packed[i] then
+      writes[n + 1], writes[n + 2] = ARGV[1 + i], packed[i]
+      n = n + 2
+    end
+  end
+  first = last[t] + 1
+  if n > 0 then
+    if rare and not tables[t].begun then begin(tables[t]) end
+    call('HSET', current[t], unpack(writes, 1, n))
+    if t == heal and call('PTTL', current[t]) == -1 then
+      local length = read('>I7', program, start + 13 * (t - 1))
+      expire(current[t], length, rare and tables[t].generation or floor(now / length))
+    end
+  end
+end
+return table.concat(reply, '', 1, nreply)
