@@ -66,7 +66,7 @@ local function expire(hash, length, generation)
   call('PEXPIRE', hash, math.ceil(((generation + 2) * length - now + math.max(length, 600000000)) / 1000))
 end
 
-local packed = { false }             -- the states, by the number of the field; false for one never used
+local packed, dirty = { false }, { false } -- by the number of the field: its state, or false if never used; whether it must be written
 local current, last = { false }, { 0 } -- of each table with fields: the hash of the generation under way, and the number of its last field
 local full, fields = 0, 0               -- how many they are
 
@@ -87,12 +87,12 @@ for t = 1, ntables do
   if values[1] == label then
     current[t] = hash
     for j = 1, count do
-      local value = values[j + 1]
-      packed[fields + j], rare = value, rare or not value
+      local i, value = fields + j, values[j + 1]
+      packed[i], dirty[i], rare = value, false, rare or not value
     end
   else
     current[t], rare = false, true
-    for j = 1, count do packed[fields + j] = false end
+    for i = fields + 1, fields + count do packed[i], dirty[i] = false, false end
   end
   full, fields = t, fields + count
   last[t] = fields
@@ -384,8 +384,7 @@ end
 -- x tokens, and y is its end; of a sliding window, x tokens granted in the window under way and y in the one before.
 
 local reply, nreply = { pack('>I7', now), '', '', '' }, 1
-local dirty = { false } -- whether a field must be written
-local charges = {}      -- of the request in hand, if it has several: seven for each charge, its number of the field to the instant of its state
+local charges = {} -- of the request in hand, if it has several: seven for each charge, its number of the field to the instant of its state
 
 while pos <= #program do
   -- Of the charge in hand: field, limit, cost; then A, B, life and instant of the state to be kept, if life is not false.
@@ -592,9 +591,9 @@ if found or mode == 2 then
 end
 
 local heal = now % full + 1 -- the table whose TTL is looked after by this call
-local first = 1
+local first, writes = 1, { false, false }
 for t = 1, full do
-  local writes, n = { false, false }, 0
+  local n = 0
   for i = first, last[t] do
     if dirty[i] and packed[i] then
       writes[n + 1], writes[n + 2] = ARGV[1 + i], packed[i]
