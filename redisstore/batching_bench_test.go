@@ -37,7 +37,7 @@ func BenchmarkTake(b *testing.B) {
 }
 
 // BenchmarkBatching measures the ways to have many takes of 10,000 keys decided by the same script: a call for each on pooled connections,
-// the calls put into pipelines by the client, and batches.
+// the calls that queue while a pipeline is under way put into the next, the same done by the client, and batches.
 func BenchmarkBatching(b *testing.B) {
 	client := redistest.Start(b).Client(func(o *redis.Options) { o.ContextTimeoutEnabled, o.PoolSize = true, 64 })
 	store := open(b, client, redisstore.Config{})
@@ -46,6 +46,7 @@ func BenchmarkBatching(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer func() { _ = pipeline.Close() }()
+	pipelines := newPipelines(b, client)
 	charge := func(i int) headgate.Charge {
 		return headgate.Charge{Key: "tenant:" + strconv.Itoa(i*7919%10_000), Cost: 1, Limit: headgate.PerMinute(100)}
 	}
@@ -55,6 +56,7 @@ func BenchmarkBatching(b *testing.B) {
 		do   func(i int) error
 	}{
 		{"calls", func(i int) error { return client.Do(ctx, store.Command(charge(i))...).Err() }},
+		{"pipelines", func(i int) error { return pipelines.do(store.Command(charge(i))) }},
 		{"autopipeline", func(i int) error { return pipeline.Do(ctx, store.Command(charge(i))...).Err() }},
 		{"batches", func(i int) error {
 			_, err := store.Take(ctx, charge(i))
@@ -70,6 +72,67 @@ func BenchmarkBatching(b *testing.B) {
 			})
 		}
 	}
+}
+
+// pipelines sends calls as a lane sends requests, but each as a command of its own.
+type pipelines struct {
+	client *redis.Client
+	calls  chan pipelined
+}
+
+type pipelined struct {
+	args []any
+	done chan error
+}
+
+// newPipelines has as many pipelines under way at a time as a lane has batches.
+func newPipelines(b *testing.B, client *redis.Client) *pipelines {
+	p := &pipelines{client: client, calls: make(chan pipelined, 2048)}
+	var workers sync.WaitGroup
+	for range 2 {
+		workers.Go(p.work)
+	}
+	b.Cleanup(func() {
+		close(p.calls)
+		workers.Wait()
+	})
+	return p
+}
+
+func (p *pipelines) do(args []any) error {
+	done := make(chan error, 1)
+	p.calls <- pipelined{args, done}
+	return <-done
+}
+
+func (p *pipelines) work() {
+	for first := range p.calls {
+		queued := p.more([]pipelined{first})
+		pipe := p.client.Pipeline()
+		for _, c := range queued {
+			pipe.Do(context.Background(), c.args...)
+		}
+		cmds, _ := pipe.Exec(context.Background()) // each command has its own error
+		for i, c := range queued {
+			c.done <- cmds[i].Err()
+		}
+	}
+}
+
+// more returns queued with what else is there at once.
+func (p *pipelines) more(queued []pipelined) []pipelined {
+	for len(queued) < 512 {
+		select {
+		case next, ok := <-p.calls:
+			if !ok {
+				return queued
+			}
+			queued = append(queued, next)
+		default:
+			return queued
+		}
+	}
+	return queued
 }
 
 // BenchmarkCluster measures how many shards serve a Cluster best: 256 callers, 10,000 keys.
