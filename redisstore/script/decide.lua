@@ -61,14 +61,9 @@ end
 -- is written in one goes to the hash of its parity. The field '#' of a hash is its label: 'c' for the generation under way or 'p' for
 -- the one before, the generation's number, the number of shards. What has any other label is older than a generation.
 
--- Sets the TTL of a hash. It must not stay for ever: it goes some time after all in it has stopped to matter, so that the sweep can free it first.
-local function expire(hash, length, generation)
-  call('PEXPIRE', hash, math.ceil(((generation + 2) * length - now + math.max(length, 600000000)) / 1000))
-end
-
 local packed, dirty = { false }, { false } -- by the number of the field: its state, or false if never used; whether it must be written
-local current, last = { false }, { 0 } -- of each table with fields: the hash of the generation under way, and the number of its last field
-local full, fields = 0, 0               -- how many they are
+local current, last = { false }, { 0 }     -- of each table with fields: the hash of the generation under way; the number of its last field
+local full, fields = 0, 0                  -- how many they are
 
 -- Reads all fields: one HMGET a table where they are all in the hash of the generation under way.
 
@@ -111,9 +106,9 @@ if rare then
     local T = {
       even = KEYS[2 * t - 1], odd = KEYS[2 * t], length = length, shard = shard,
       base = t <= full and last[t] - count or 0, count = count, named = named, -- its fields are those after base
-      generation = floor(now / length),                            -- the one under way
-      begun = current[t],                                          -- whether both labels say so already
-      missing = {},                                                -- the fields that its current hash does not hold, or that was not found
+      generation = floor(now / length), -- the one under way
+      begun = current[t],               -- whether both labels say so already
+      missing = {},                     -- the fields that its current hash does not hold, if that is known
     }
     T.current, T.former = T.even, T.odd -- the hashes of the generation under way and of the one before
     if T.generation % 2 == 1 then T.current, T.former = T.odd, T.even end
@@ -156,14 +151,16 @@ if rare then
     T.begun = shift == 0 and T.hasCurrent and T.hasFormer and (evenLabel == label or oddLabel == label)
   end
 
-  -- Labels both hashes for the generation under way and frees what is older.
+  -- Labels both hashes for the generation under way and frees what is older. Neither can stay for ever: they go some time after all in them
+  -- has stopped to matter, so that the sweep can free them first.
   begin = function(T)
     if not T.hasCurrent then call('UNLINK', T.current) end
     if not T.hasFormer then call('UNLINK', T.former) end
     call('HSET', T.current, '#', 'c' .. T.generation .. shards)
     call('HSET', T.former, '#', 'p' .. (T.generation - 1) .. shards)
-    expire(T.current, T.length, T.generation)
-    expire(T.former, T.length, T.generation)
+    local ttl = math.ceil(((T.generation + 2) * T.length - now + math.max(T.length, 600000000)) / 1000)
+    call('PEXPIRE', T.current, ttl)
+    call('PEXPIRE', T.former, ttl)
   end
 
   if mode == 1 then
@@ -384,7 +381,7 @@ end
 -- x tokens, and y is its end; of a sliding window, x tokens granted in the window under way and y in the one before.
 
 local reply, nreply = { pack('>I7', now), '', '', '' }, 1
-local charges = {} -- of the request in hand, if it has several: seven for each charge, its number of the field to the instant of its state
+local charges -- of the request in hand, if it has several: seven for each charge, its number of the field to the instant of its state
 
 while pos <= #program do
   -- Of the charge in hand: field, limit, cost; then A, B, life and instant of the state to be kept, if life is not false.
@@ -508,6 +505,7 @@ while pos <= #program do
       if grants < 0 then grants = 0 end
     end
     if n > 1 then
+      charges = charges or {}
       charges[c], charges[c + 1], charges[c + 2], charges[c + 3], charges[c + 4], charges[c + 5], charges[c + 6] = i, L, cost, x, y, kept, at
     end
   end
@@ -606,7 +604,8 @@ for t = 1, full do
     call('HSET', current[t], unpack(writes, 1, n))
     if t == heal and call('PTTL', current[t]) == -1 then
       local length = read('>I7', program, start + 13 * (t - 1))
-      expire(current[t], length, rare and tables[t].generation or floor(now / length))
+      local generation = rare and tables[t].generation or floor(now / length)
+      call('PEXPIRE', current[t], math.ceil(((generation + 2) * length - now + math.max(length, 600000000)) / 1000)) -- as begin does
     end
   end
 end
