@@ -151,15 +151,16 @@ func (b *bill) unlock(t *table.Table) {
 	}
 }
 
-// instant returns the instant of a bill, whose segments are locked, for a clock that was read before.
+// instant returns the instant of a bill, whose segments are locked, for a clock that was read before, and may be read again.
 func (m *Memory) instant(b *bill, now int64) int64 {
 	if !m.steady {
 		return now
 	}
-	for range 2 { // the second time tells each segment the latest of them
-		for _, n := range b.segments {
-			now = m.table.Segment(n).Instant(now)
-		}
+	for _, n := range b.segments {
+		now = m.table.Segment(n).Instant(now, m.now)
+	}
+	for _, n := range b.segments { // the latest of them is that of all
+		m.table.Segment(n).Advance(now)
 	}
 	return now
 }

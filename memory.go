@@ -20,12 +20,14 @@ type MemoryConfig struct {
 	// DefaultMaxKeys, negative is invalid, more than 2^30 counts as that. A counter takes about 55 bytes, and MaxKeys itself a quarter of
 	// a byte for each, from the start. When a Memory is full, a new key takes the place of one that is among the first to no longer
 	// matter; that one then starts anew. [Memory.Evicted] counts those. The counter that a request has just charged stays, whatever its
-	// size: so with sliding logs of a large Count a Memory may hold one of them in each of its MaxKeys/512 parts beyond MaxKeys.
+	// size: so with sliding logs of a large Count a Memory may hold one of them in each of its parts beyond MaxKeys;
+	// there are at most about MaxKeys/256 parts.
 	MaxKeys int
 }
 
 // Memory is the in-process [Store]: the embedded default, and what [FailLocal] falls back on. It is exact for one process; a fleet of
-// processes each with a Memory lets through as many times the limit. It never blocks and looks at no context. Safe for concurrent use.
+// processes each with a Memory lets through as many times the limit. It never blocks and looks at no context. Safe for concurrent use: a
+// denial or a look at one key takes no lock, and what is written to another key rarely waits for it.
 //
 // It keeps no key, but a digest of 128 bits under a secret of its own, and its state beside it: nothing that the garbage collector
 // would follow. docs/semantics.md says what two keys of one digest would mean, and how improbable they are.
@@ -157,17 +159,47 @@ func (m *Memory) takeBy(d *Decision, c *Charge, r *rule) error {
 	digest := m.table.Digest(c.Key, r.digest)
 	now := m.now() // not under the lock, where others would wait for it
 	s := m.table.Segment(m.table.SegmentOf(digest))
-	if !s.Lock() {
-		return closed("take")
+	v, done := m.takeUnlocked(s, digest, &r.params, &now, c.Cost)
+	if !done {
+		if !s.Lock() {
+			return closed("take")
+		}
+		if m.steady {
+			now = s.Instant(now, m.now)
+		}
+		v = takeFrom(s, digest, &r.params, now, c.Cost)
+		s.Unlock()
 	}
-	if m.steady {
-		now = s.Instant(now)
-	}
-	v := takeFrom(s, digest, &r.params, now, c.Cost)
-	s.Unlock()
 	d.Allowed, d.Remaining, d.RetryAfter, d.ResetAfter = v.Allowed, v.Remaining, micros(v.Retry), micros(v.Reset)
 	d.Limit, d.At = r.limit, time.UnixMicro(now)
 	return nil
+}
+
+// takeUnlocked decides without the lock. Where a counter is to be charged, it locks the segment only to put in the next state, if what was
+// read is still so. It returns false if nothing was decided: where another one is at work, and for new counters, logs and states on a
+// shelf, the lock comes first. now is the clock's, and becomes the instant of the decision.
+func (m *Memory) takeUnlocked(s *table.Segment, d table.Digest, p *algorithm.Params, now *int64, cost int64) (v algorithm.Verdict, done bool) {
+	version, free := s.Version()
+	if !free || p.Kind == algorithm.SlidingLog {
+		return v, false
+	}
+	if m.steady {
+		*now = s.After(*now)
+	}
+	slot, state, ok := s.Read(version, d)
+	if !ok || state.At > *now && cost > 0 { // see check
+		return v, false
+	}
+	v = state.Take(p, *now, cost)
+	if !v.Allowed || cost == 0 {
+		return v, !m.steady || s.Stands(version)
+	}
+	if slot == nil || !s.LockAt(version, *now) {
+		return v, false
+	}
+	s.SetState(slot, state)
+	s.Unlock()
+	return v, true
 }
 
 // takeFrom decides one charge in its segment, which is locked.

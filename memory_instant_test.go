@@ -37,3 +37,49 @@ func TestInstantsOfAKeyAreInOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestInstantsOfOverlaps has one call come between the moment in which another reads the clock and its decision. Where either of the two changes
+// something, the later one is not at an earlier instant: not even a grant after a denial, which took no lock, since it changed nothing.
+func TestInstantsOfOverlaps(t *testing.T) {
+	charge := func(key string, cost int64) Charge { return Charge{Key: key, Cost: cost, Limit: PerSecond(100)} }
+	grant, denial, look := charge("ann", 1), charge("ann", 101), charge("ann", 0)
+	m, err := NewMemory(MemoryConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(first Charge, more ...Charge) int64 {
+		d, err := m.Take(context.Background(), first, more...)
+		if err != nil {
+			t.Error(err)
+		}
+		return d.At.UnixMicro()
+	}
+	now := int64(1_000)
+	for step, s := range []struct {
+		between Charge
+		charges []Charge
+	}{
+		{denial, []Charge{grant}}, // of a key that is new
+		{denial, []Charge{grant}},
+		{look, []Charge{grant}},
+		{denial, []Charge{charge("bob", 1), grant}},
+		{look, []Charge{grant, charge("bob", 1)}},
+		{grant, []Charge{grant}},
+		{grant, []Charge{denial}},
+		{grant, []Charge{look}},
+		{grant, []Charge{charge("bob", 0), look}},
+	} {
+		before := now + 50
+		m.now = func() int64 {
+			now += 100
+			m.now = func() int64 { return now }
+			if got := at(s.between); got != now {
+				t.Errorf("step %d: what came between was at %d, want %d", step, got, now)
+			}
+			return before
+		}
+		if got := at(s.charges[0], s.charges[1:]...); got != now {
+			t.Errorf("step %d: at %d, want %d, as what came between", step, got, now)
+		}
+	}
+}

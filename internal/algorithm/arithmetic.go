@@ -27,6 +27,9 @@ func MulDiv(a, b, c int64) (quotient, remainder int64) {
 	if hi >= uint64(c) {
 		return math.MaxInt64, 0
 	}
+	if hi == 0 && lo < uint64(c) { // as often as not, and a division takes longer than the rest
+		return 0, int64(lo)
+	}
 	q, r := bits.Div64(hi, lo, uint64(c))
 	if q > math.MaxInt64 {
 		return math.MaxInt64, 0

@@ -8,10 +8,11 @@ const (
 
 // sweep drops the dead in the next buckets of the hand.
 func (s *Segment) sweep(now int64) {
-	for range min(sweepBuckets, len(s.buckets)) {
+	bs := s.buckets()
+	for range min(sweepBuckets, len(bs)) {
 		i := s.next()
-		for j := range s.buckets[i].taken {
-			if s.buckets[i].taken[j] && s.dead(&s.buckets[i].slots[j]) <= now {
+		for j := range bs[i].slots {
+			if bs[i].notes.taken(j) && s.dead(&bs[i].slots[j]) <= now {
 				s.remove(i, j)
 			}
 		}
@@ -37,11 +38,12 @@ func (s *Segment) lighten(keep *Slot, now int64) {
 func (s *Segment) evict(keep *Slot, now int64) {
 	var row, column int
 	victim := int64(0)
+	bs := s.buckets()
 	for looked, found := 0, false; looked < evictBuckets || !found; looked++ {
 		i := s.next()
-		for j := range s.buckets[i].taken {
-			slot := &s.buckets[i].slots[j]
-			if !s.buckets[i].taken[j] || slot == keep {
+		for j := range bs[i].slots {
+			slot := &bs[i].slots[j]
+			if !bs[i].notes.taken(j) || slot == keep {
 				continue
 			}
 			if dead := s.dead(slot); !found || dead < victim {
@@ -58,6 +60,6 @@ func (s *Segment) evict(keep *Slot, now int64) {
 // next moves the hand on and returns the bucket it stood at; there is one.
 func (s *Segment) next() int {
 	i := int(s.hand)
-	s.hand = int32(s.after(i))
+	s.hand = int32(s.buckets().after(i))
 	return i
 }

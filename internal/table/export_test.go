@@ -2,11 +2,14 @@ package table
 
 import "unsafe"
 
+// SegmentsFor returns how many segments a table for at most max slots has, and how many slots each of them may have.
+func SegmentsFor(max int) (segments, places int) { return segmentsFor(max), maxPlaces }
+
 // Bytes returns what the table takes, without what lies on shelves.
 func (t *Table) Bytes() int {
 	n := t.BytesAtFirst()
 	for i := range t.segments {
-		n += cap(t.segments[i].buckets) * int(unsafe.Sizeof(bucket{}))
+		n += len(t.segments[i].buckets()) * int(unsafe.Sizeof(bucket{}))
 	}
 	return n
 }
@@ -34,9 +37,20 @@ func (t *Table) Shelved() int {
 func (t *Table) Past() int {
 	n := 0
 	for i := range t.segments {
-		for j := range t.segments[i].buckets {
-			n += int(t.segments[i].buckets[j].past)
+		for _, b := range t.segments[i].buckets() {
+			n += b.notes.past()
 		}
 	}
 	return n
+}
+
+// ReplaceBuckets stops in the middle of replacing the buckets by new ones, and goes on when end is called: with the old ones.
+func (s *Segment) ReplaceBuckets() (end func()) {
+	s.Lock()
+	bs := s.buckets()
+	s.first.Store(nil)
+	return func() {
+		s.setBuckets(bs)
+		s.Unlock()
+	}
 }

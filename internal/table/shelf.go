@@ -49,7 +49,7 @@ func (s *Segment) State(slot *Slot) algorithm.State {
 func (s *Segment) SetState(slot *Slot, state algorithm.State) {
 	p, fits := pack(state)
 	if fits && slot.state[1]>>28 != onShelf>>12 {
-		slot.state = p
+		slot.set(p)
 		return
 	}
 	s.setWide(slot, state, p, fits)
@@ -60,7 +60,7 @@ func (s *Segment) setWide(slot *Slot, state algorithm.State, p packed, fits bool
 	if !fits {
 		p = packing(0, onShelf, uint64(s.onShelf().wide.put(state)), isWide)
 	}
-	slot.state = p
+	slot.set(p)
 }
 
 // onShelf returns the segment's shelf, which few segments have.
@@ -74,7 +74,7 @@ func (s *Segment) onShelf() *shelf {
 // AddLog is Add for a SlidingLog.
 func (s *Segment) AddLog(d Digest, now int64) *Slot {
 	slot := s.Add(d, now)
-	slot.state = packing(1, onShelf, uint64(s.onShelf().logs.put(new(algorithm.Log))), isLog)
+	slot.set(packing(1, onShelf, uint64(s.onShelf().logs.put(new(algorithm.Log))), isLog))
 	return slot
 }
 
@@ -87,7 +87,7 @@ func (s *Segment) Log(slot *Slot) *algorithm.Log {
 func (s *Segment) Grown(slot *Slot, now int64) {
 	before, weight := weightOf(slot), 1+int64(s.Log(slot).Len()/logEntries)
 	state := slot.state.unpack()
-	slot.state = packing(uint64(weight), onShelf, uint64(state.A), isLog)
+	slot.set(packing(uint64(weight), onShelf, uint64(state.A), isLog))
 	s.table.weight.Add(weight - before)
 	s.lighten(slot, now)
 }

@@ -36,3 +36,17 @@ func (p *packed) unpack() algorithm.State {
 		B:    int64(p[2] & (1<<bitsUsed - 1)),
 	}
 }
+
+// load returns the state of a slot that another may be writing to.
+func (slot *Slot) load() packed {
+	return packed{load(&slot.state[0]), load(&slot.state[1]), load(&slot.state[2])}
+}
+
+// set writes the words that differ: a store that others may see at any time takes longer than to look.
+func (slot *Slot) set(p packed) {
+	for i := range p {
+		if slot.state[i] != p[i] {
+			store(&slot.state[i], p[i])
+		}
+	}
+}

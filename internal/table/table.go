@@ -6,25 +6,31 @@
 // about 55 bytes a counter, and less than 64 from when it is a twentieth full. A known counter is found with one look, most often, at
 // memory that is in no cache: at two lines of it side by side.
 //
-// Nothing here ever looks at the whole table: a segment holds a few hundred slots and grows on its own; a state that no longer matters
-// is found by a hand that goes round its segment, a few buckets for each counter that is added; and when the table is full the hand also
-// picks what to evict. There is no goroutine.
+// Who changes nothing needs no lock: it reads a slot and looks whether the segment was locked meanwhile, see [Segment.Read]. So what one
+// processor reads again and again stays in its cache, and those who are denied do not wait for each other. Who does change a state can read it so too, and
+// lock the segment only to write, if nobody did before, see [Segment.LockAt].
+//
+// Nothing here ever looks at the whole table: a segment holds some hundreds or thousands of slots and grows on its own, in some microseconds or
+// tens of them; a state that no longer matters is found by a hand that goes round its segment, a few buckets for each counter that is
+// added; and when the table is full the hand also picks what to evict. There is no goroutine.
 package table
 
 import "sync/atomic"
 
 const (
-	perSegment  = 512     // slots of a segment of a full table, at most, until maxSegments is reached
-	fewSlots    = 64      // slots for which a segment of a small table is worth having
-	fewSegments = 64      // segments that a small table has at most
-	maxSegments = 1 << 16 // a power of two
-	maxPlaces   = 1 << 14 // slots of one segment
+	perSegment   = 512     // slots of a segment of a full table, at most, until there are manySegments
+	manySegments = 1 << 12 // segments of which two callers rarely want the same; a garbage collection takes a millisecond for as many, and longer for more
+	perLarge     = 1 << 13 // slots of a segment of a full table, at most, from then until there are maxSegments: they are moved in less than a millisecond
+	fewSlots     = 64      // slots for which a segment of a small table is worth having
+	fewSegments  = 64      // segments that a small table has at most
+	maxSegments  = 1 << 16 // a power of two
+	maxPlaces    = 1 << 14 // slots of one segment
 )
 
 // MaxSlots is the most slots that a table holds, whatever New is told.
 const MaxSlots = maxSegments * maxPlaces
 
-// Table is a bounded set of slots. Its methods are safe for concurrent use; those of a Segment need its lock.
+// Table is a bounded set of slots. Its methods are safe for concurrent use; those of a Segment need its lock, unless they say otherwise.
 type Table struct {
 	hash     hash
 	segments []Segment // a power of two of them
@@ -46,10 +52,18 @@ func New(max int) *Table {
 // segmentsFor returns a power of two: as many segments as hold max slots between them, more where they would be few.
 func segmentsFor(max int) int {
 	n := 1
-	for n < maxSegments && (n < (max+perSegment-1)/perSegment || n < fewSegments && 2*n <= max/fewSlots) {
+	for n < maxSegments && (n*mostIn(n) < max || n < fewSegments && 2*n*fewSlots <= max) {
 		n *= 2
 	}
 	return n
+}
+
+// mostIn returns how many slots each of n segments of a full table may have.
+func mostIn(n int) int {
+	if n < manySegments {
+		return perSegment
+	}
+	return perLarge
 }
 
 // SegmentOf returns the number of the segment that d belongs to. Who locks several does so in the order of their numbers.
@@ -63,9 +77,10 @@ func (t *Table) Len() int {
 	n := 0
 	for i := range t.segments {
 		s := &t.segments[i]
-		s.lock.acquire()
-		n += int(s.used)
-		s.lock.release()
+		if s.lock.acquire() {
+			n += int(s.used)
+			s.lock.release()
+		}
 	}
 	return n
 }
@@ -77,9 +92,10 @@ func (t *Table) Evicted() int64 { return t.evicted.Load() }
 func (t *Table) Close() {
 	for i := range t.segments {
 		s := &t.segments[i]
-		s.lock.acquire()
-		s.closed = true
-		s.buckets, s.shelf, s.used = nil, nil, 0
-		s.lock.release()
+		if s.lock.acquire() {
+			s.setBuckets(nil)
+			s.shelf, s.used = nil, 0
+			s.lock.shut()
+		}
 	}
 }

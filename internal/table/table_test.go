@@ -138,7 +138,7 @@ func TestInstant(t *testing.T) {
 	tab := table.New(1)
 	with(t, tab, digest(1), func(s *table.Segment) {
 		for _, step := range []struct{ now, want int64 }{{5, 5}, {3, 5}, {5, 5}, {6, 6}, {0, 6}} {
-			if got := s.Instant(step.now); got != step.want {
+			if got := s.Instant(step.now, nil); got != step.want {
 				t.Errorf("Instant(%d) = %d, want %d", step.now, got, step.want)
 			}
 		}
@@ -182,5 +182,19 @@ func TestShrink(t *testing.T) {
 	}
 	if tab.Len() != 0 {
 		t.Errorf("%d slots are left", tab.Len())
+	}
+}
+
+// TestSegments: a table has segments enough to hold what it is for, with room for those that get more than their share; few where it is
+// small; and no more than a garbage collection is soon done with, where tens of millions lie in it.
+func TestSegments(t *testing.T) {
+	for max := 1; max <= table.MaxSlots/2; max *= 2 {
+		segments, places := table.SegmentsFor(max)
+		if segments&(segments-1) != 0 || segments*places < 2*max {
+			t.Errorf("%d segments of at most %d slots for a table of %d", segments, places, max)
+		}
+		if max < 128 && segments > 1 || max <= 32<<20 && segments > 4096 {
+			t.Errorf("%d segments for a table of %d", segments, max)
+		}
 	}
 }
