@@ -54,6 +54,7 @@ type batch struct {
 	ruleOf   map[*rule]int
 	requests []*request // without those that joined an earlier one
 	count    int        // with those
+	leads    bool       // no call was under way when it set out
 	entries  int
 	bytes    int
 	order    []int // of the tables, as the script wants them
@@ -76,7 +77,7 @@ func (b *batch) clear() {
 	clear(b.requests)
 	b.tables, b.seats, b.logs, b.rules = b.tables[:0], b.seats[:0], b.logs[:0], b.rules[:0]
 	b.requests = b.requests[:0]
-	b.count, b.entries, b.bytes = 0, 0, 0
+	b.count, b.leads, b.entries, b.bytes = 0, false, 0, 0
 }
 
 // add appends r, or returns false if it must go with another batch: this one is full, or has use of a limit of the same name with numbers

@@ -195,7 +195,7 @@ func TestCloseRefusesWhatIsQueued(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := &s.lanes[0]
-	l.calls, l.sent = manyCalls, 2*manyCalls
+	l.calls, l.sent = mostCalls, 2*mostCalls
 	errs := make(chan error, 20)
 	for range cap(errs) {
 		go func() {
@@ -203,7 +203,7 @@ func TestCloseRefusesWhatIsQueued(t *testing.T) {
 			errs <- err
 		}()
 	}
-	for s.OnTheirWay() < 2*manyCalls+cap(errs) {
+	for s.OnTheirWay() < 2*mostCalls+cap(errs) {
 		runtime.Gosched()
 	}
 	if err := s.Close(); err != nil {

@@ -38,14 +38,24 @@ func BenchmarkTake(b *testing.B) {
 
 // BenchmarkBatching measures the ways to have many takes of 10,000 keys decided by the same script: a call for each on pooled connections,
 // the calls that queue while a pipeline is under way put into the next, the same done by the client, and batches.
-func BenchmarkBatching(b *testing.B) {
-	client := redistest.Start(b).Client(func(o *redis.Options) { o.ContextTimeoutEnabled, o.PoolSize = true, 64 })
+func BenchmarkBatching(b *testing.B) { benchWays(b, redistest.Start(b).Addr()) }
+
+// BenchmarkBatchingFar is BenchmarkBatching where the server's answers take a millisecond more.
+func BenchmarkBatchingFar(b *testing.B) {
+	far := startNetwork(b, redistest.Start(b).Addr())
+	far.slow(time.Millisecond, 1)
+	benchWays(b, far.addr())
+}
+
+func benchWays(b *testing.B, addr string) {
+	client := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true, PoolSize: 64})
+	b.Cleanup(func() { _ = client.Close() })
 	store := open(b, client, redisstore.Config{})
 	pipeline, err := client.AutoPipeline()
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = pipeline.Close() }()
+	b.Cleanup(func() { _ = pipeline.Close() })
 	pipelines := newPipelines(b, client)
 	charge := func(i int) headgate.Charge {
 		return headgate.Charge{Key: "tenant:" + strconv.Itoa(i*7919%10_000), Cost: 1, Limit: headgate.PerMinute(100)}
@@ -63,7 +73,7 @@ func BenchmarkBatching(b *testing.B) {
 			return err
 		}},
 	} {
-		for _, callers := range []int{1, 16, 256, 1024} {
+		for _, callers := range []int{1, 4, 16, 64, 256, 1024} {
 			b.Run(fmt.Sprintf("%s/callers=%d", way.name, callers), func(b *testing.B) {
 				take(b, store, charge(0)) // the server knows the script
 				before := redisstore.ServerTime(b, client)

@@ -14,12 +14,18 @@ import (
 )
 
 // BenchmarkScript measures what a decision costs the server, alone and in batches, pipelined so that the client is not in the way:
-// server-us/decision is CPU time of redis-server by its own account. The first row is the floor: a script that does nothing.
+// server-us/decision is CPU time of redis-server by its own account. The first rows are floors: a script that does nothing, and scripts that do
+// nothing but call the commands without which nothing is decided.
 func BenchmarkScript(b *testing.B) {
 	client := redistest.Start(b).Client()
-	b.Run("empty", func(b *testing.B) {
-		benchServer(b, client, 1, func(p redis.Pipeliner, _ int) { p.Eval(context.Background(), "return 1", []string{"k"}) })
-	})
+	for _, floor := range []struct{ name, source string }{
+		{"nothing", "return 1"},
+		{"TIME", "redis.call('TIME') return 1"},
+		{"TIME+HMGET", "redis.call('TIME') redis.call('HMGET', KEYS[1], '#', ARGV[1]) return 1"},
+		{"TIME+HMGET+HSET", "redis.call('TIME') redis.call('HMGET', KEYS[1], '#', ARGV[1]) redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) return 1"},
+	} {
+		b.Run(floor.name, func(b *testing.B) { benchFloor(b, client, floor.source) })
+	}
 	for _, algorithm := range []headgate.Algorithm{headgate.TokenBucket, headgate.FixedWindow, headgate.AlignedWindow, headgate.SlidingWindow, headgate.SlidingLog} {
 		for _, name := range []string{"", "named"} {
 			for _, size := range []int{1, 10, 100, maxEntries} {
@@ -32,6 +38,20 @@ func BenchmarkScript(b *testing.B) {
 			}
 		}
 	}
+}
+
+func benchFloor(b *testing.B, client *redis.Client, source string) {
+	ctx := context.Background()
+	digest, err := client.ScriptLoad(ctx, source).Result()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := client.HSet(ctx, "k", "#", "c11973376/16").Err(); err != nil {
+		b.Fatal(err)
+	}
+	benchServer(b, client, 1, func(p redis.Pipeliner, i int) {
+		p.EvalSha(ctx, digest, []string{"k", "l"}, "tenant:"+strconv.Itoa(i*7919%10_000), "14 bytes state")
+	})
 }
 
 func benchBatch(b *testing.B, client *redis.Client, limit headgate.Limit, size int) {

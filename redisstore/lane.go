@@ -5,17 +5,22 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
 )
 
-// How many calls of the script a lane has under way at once: fewCalls, so that one is on its way while another is decided; and up to manyCalls
-// as long as none of them carries more than one request. So light load waits for nothing, and under load what comes while the calls
-// are under way makes up the next batch.
+// How many calls of the script a lane has under way at once: fewCalls, so that one is on its way while another is decided; up to singleCalls
+// as long as none of them carries more than one request; and where the server is far away, as long as they carry fewRequests each or less, a
+// further one for each callEvery that a call takes on its way, up to mostCalls. So light load waits for nothing, and under load what comes
+// while the calls are under way makes up the next batch.
 const (
-	fewCalls  = 2
-	manyCalls = 8
+	fewCalls    = 2
+	singleCalls = 8
+	mostCalls   = 16
+	fewRequests = 16
+	callEvery   = 60 * time.Microsecond // several times what the server works on a call of a few requests
 )
 
 // A lane takes requests to Redis in batches: what has queued while others were under way travels together, in order of arrival. There is no
@@ -28,6 +33,7 @@ type lane struct {
 	calls int // under way
 	sent  int // requests under way
 	shut  bool
+	quick atomic.Int64 // how long a call takes that finds none before it, about: nanoseconds; 0 = not known
 }
 
 // A batchPool holds batches to be used again.
@@ -66,12 +72,36 @@ func (l *lane) do(ctx context.Context, r *request) error {
 		return r.err
 	}
 	l.queue = append(l.queue, r)
-	if l.calls < fewCalls || l.calls < manyCalls && l.sent <= l.calls {
+	if l.room() {
 		l.calls++
 		l.store.background.Go(l.work)
 	}
 	l.mu.Unlock()
 	return l.await(ctx, r)
+}
+
+// room says whether one more call may set out.
+func (l *lane) room() bool {
+	switch {
+	case l.sent <= l.calls:
+		return l.calls < max(singleCalls, l.far())
+	case l.sent <= fewRequests*l.calls:
+		return l.calls < max(fewCalls, l.far())
+	}
+	return l.calls < fewCalls
+}
+
+// far returns how many calls the way to the server and back holds.
+func (l *lane) far() int { return min(int(time.Duration(l.quick.Load())/callEvery), mostCalls) }
+
+// learn notes that a call has taken d, first if it found none before it. One that takes less than is known tells more than any that had to wait.
+func (l *lane) learn(d time.Duration, first bool) {
+	switch quick := time.Duration(l.quick.Load()); {
+	case quick == 0 || d < quick:
+		l.quick.Store(int64(d))
+	case first:
+		l.quick.Store(int64(quick + (d-quick)/16))
+	}
 }
 
 // await waits for the outcome of r, or until ctx ends.
@@ -108,6 +138,7 @@ func (l *lane) forget() {
 func (l *lane) alone(ctx context.Context, r *request) {
 	b := l.store.batches.get(l.store.layout)
 	b.add(r)
+	b.leads = true
 	r.err = l.send(ctx, b)
 	l.store.batches.put(b)
 	l.mu.Lock()
@@ -148,6 +179,7 @@ func (l *lane) next() []*batch {
 			b := part(parts, r, bySlot)
 			if b == nil {
 				b = l.store.batches.get(l.store.layout)
+				b.leads = l.calls == 1
 				parts = append(parts, b)
 			}
 			if !b.add(r) {
@@ -233,10 +265,12 @@ func (l *lane) tell(b *batch, err error) {
 }
 
 func (l *lane) send(ctx context.Context, b *batch) error {
+	start := time.Now()
 	v, err := l.store.decide(ctx, b, b.mode())
 	if err != nil {
 		return err
 	}
+	l.learn(time.Since(start), b.leads)
 	l.store.tendIfDue()
 	return b.read(v)
 }

@@ -330,3 +330,50 @@ func TestQueueOfAHangingServer(t *testing.T) {
 	}
 	requireLeft(t, store, c, int64(100-1-cap(stay)))
 }
+
+// inFlight counts the scripts of a client that are under way, and remembers the most.
+type inFlight struct{ now, most atomic.Int64 }
+
+func (f *inFlight) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (f *inFlight) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+func (f *inFlight) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() != "evalsha" { // what greets the server on a new connection
+			return next(ctx, cmd)
+		}
+		n := f.now.Add(1)
+		defer f.now.Add(-1)
+		for most := f.most.Load(); n > most && !f.most.CompareAndSwap(most, n); most = f.most.Load() {
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// TestFarServerHasMoreCalls: where an answer takes long to arrive, those who come meanwhile do not wait for it, though batches are under way. 8 calls
+// there are anywhere, as long as each carries one request.
+func TestFarServerHasMoreCalls(t *testing.T) {
+	far := startNetwork(t, redistest.Start(t).Addr())
+	far.slow(40*time.Millisecond, 1)
+	client := redis.NewClient(&redis.Options{Addr: far.addr(), ContextTimeoutEnabled: true, PoolSize: 64})
+	t.Cleanup(func() { _ = client.Close() })
+	store := open(t, client, redisstore.Config{})
+	charge := func(i int) headgate.Charge {
+		return headgate.Charge{Key: fmt.Sprint("k", i), Cost: 1, Limit: headgate.PerMinute(100)}
+	}
+	take(t, store, charge(0))
+	var calls inFlight
+	client.AddHook(&calls)
+	var wg sync.WaitGroup
+	arrivals := time.NewTicker(time.Millisecond)
+	defer arrivals.Stop()
+	for i := range 200 {
+		<-arrivals.C
+		wg.Go(func() { take(t, store, charge(i)) })
+	}
+	wg.Wait()
+	if most := calls.most.Load(); most <= 8 || most > 16 {
+		t.Errorf("%d calls under way at once, want more than 8 and at most 16", most)
+	}
+}
