@@ -17,17 +17,17 @@ const DefaultMaxKeys = 1 << 20
 // MemoryConfig configures a [Memory]. The zero value is good.
 type MemoryConfig struct {
 	// MaxKeys bounds the counters kept, one for each key and limit; every four entries of a sliding log count as one more. 0 =
-	// DefaultMaxKeys, negative is invalid, more than 2^30 counts as that. A counter takes about 55 bytes, and MaxKeys itself a quarter of
-	// a byte for each, from the start. When a Memory is full, a new key takes the place of one that is among the first to no longer
+	// DefaultMaxKeys, negative is invalid, more than 2^30 counts as that. A counter takes about 55 bytes, and MaxKeys itself up to a
+	// byte for each, from the start: less, the larger it is. When a Memory is full, a new key takes the place of one that is among the first to no longer
 	// matter; that one then starts anew. [Memory.Evicted] counts those. The counter that a request has just charged stays, whatever its
-	// size: so with sliding logs of a large Count a Memory may hold one of them in each of its parts beyond MaxKeys;
-	// there are at most about MaxKeys/256 parts.
+	// size: so with sliding logs of a large Count a Memory may hold one of them in each of its parts beyond MaxKeys, of which there
+	// are one, or MaxKeys/64 at most, and never more than 65,536.
 	MaxKeys int
 }
 
 // Memory is the in-process [Store]: the embedded default, and what [FailLocal] falls back on. It is exact for one process; a fleet of
-// processes each with a Memory lets through as many times the limit. It never blocks and looks at no context. Safe for concurrent use: a
-// denial or a look at one key takes no lock, and what is written to another key rarely waits for it.
+// processes each with a Memory lets through as many times the limit. It never blocks and looks at no context. Safe for concurrent use: who
+// is denied a known key, or looks at one, takes no lock, unless others charge keys of the same part at that very time; sliding logs always do.
 //
 // It keeps no key, but a digest of 128 bits under a secret of its own, and its state beside it: nothing that the garbage collector
 // would follow. docs/semantics.md says what two keys of one digest would mean, and how improbable they are.
@@ -135,10 +135,12 @@ func (m *Memory) Reset(_ context.Context, first Charge, more ...Charge) error {
 	}
 	b := m.newBill(&first, more)
 	defer m.bills.Put(b)
+	now := m.now()
 	if !b.lock(m.table) {
 		return closed("reset")
 	}
 	defer b.unlock(m.table)
+	m.instant(b, now) // what comes after it is not at an earlier one
 	for i := range b.items {
 		m.segment(&b.items[i]).Remove(b.items[i].digest)
 	}

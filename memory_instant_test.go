@@ -83,3 +83,41 @@ func TestInstantsOfOverlaps(t *testing.T) {
 		}
 	}
 }
+
+// TestInstantsAcrossChanges has a look and then a refund or a reset come between the moment in which another look reads the clock and its decision:
+// that is not at an earlier instant than the first look.
+func TestInstantsAcrossChanges(t *testing.T) {
+	ctx, limit := context.Background(), PerHour(1)
+	grant, look := Charge{Key: "ann", Cost: 1, Limit: limit}, Charge{Key: "ann", Limit: limit}
+	for name, change := range map[string]func(*Memory) error{
+		"refund": func(m *Memory) error { return m.Refund(ctx, grant) },
+		"reset":  func(m *Memory) error { return m.Reset(ctx, grant) },
+	} {
+		m, err := NewMemory(MemoryConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := func(c Charge) int64 {
+			d, err := m.Take(ctx, c)
+			if err != nil {
+				t.Error(err)
+			}
+			return d.At.UnixMicro()
+		}
+		m.now = func() int64 { return 1_000 }
+		at(grant)
+		m.now = func() int64 {
+			m.now = func() int64 { return 1_200 }
+			if got := at(look); got != 1_200 {
+				t.Errorf("%s: the first look is at %d", name, got)
+			}
+			if err := change(m); err != nil {
+				t.Error(err)
+			}
+			return 1_100
+		}
+		if got := at(look); got != 1_200 {
+			t.Errorf("%s: the look that comes after it is at %d, want 1200 as the one before", name, got)
+		}
+	}
+}

@@ -155,8 +155,8 @@ func TestLockAtInstant(t *testing.T) {
 	if s.LockAt(version, 20) {
 		t.Fatal("somebody decided, maybe after 20")
 	}
-	if again, _ := s.Version(); again == version {
-		t.Error("a lock that was given up at once has the version of before")
+	if again, _ := s.Version(); again != version {
+		t.Error("who was not to have the lock had it for a while, and got into the way of those who read")
 	}
 	s.Lock()
 	if now := s.Instant(20, clock); now != 30 {

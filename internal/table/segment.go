@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/internal/algorithm"
 )
 
-// Segment is a part of a Table under one lock, in one cache line.
+// Segment is a part of a Table under one lock: one cache line, where words have 64 bits.
 type Segment struct {
 	lock  lock
 	last  atomic.Int64           // the latest instant of a change
@@ -19,7 +19,7 @@ type Segment struct {
 	told  atomic.Bool // somebody who changed nothing may have decided at a later instant than last
 	shelf *shelf      // nil until something needs it
 	table *Table
-	_     uint64 // to fill the line
+	_     uint64 // to fill the line; last, since segments may begin 8 bytes into one
 }
 
 // Lock waits for the segment, and returns false, without it, if the table is closed.
@@ -36,7 +36,7 @@ func (s *Segment) Version() (version uint64, free bool) {
 
 // Read returns the slot of d, or nil, and its state, without the lock. It returns false if the segment has been locked since it had the version, or if
 // the state lies on the shelf. Otherwise what it returns was so at one instant between Version and the end of Read, and it is so until the
-// segment is locked: nothing but LockAt can tell whether it still is. The slot is for that: it must not be used without the lock.
+// segment is locked: LockAt, Stands and Unchanged tell whether it still is. The slot is for that: it must not be used without the lock.
 func (s *Segment) Read(version uint64, d Digest) (slot *Slot, state algorithm.State, ok bool) {
 	first, count := s.first.Load(), s.count.Load()
 	if !s.Unchanged(version) { // the two may be of different times
@@ -49,7 +49,7 @@ func (s *Segment) Read(version uint64, d Digest) (slot *Slot, state algorithm.St
 	return slot, state, s.Unchanged(version) && state.Life != onShelf
 }
 
-// Stands says whether the segment has not been locked since it had the version, and has whoever locks it next read the clock again: for
+// Stands says whether the segment has not been locked since it had the version, and has whoever next calls Instant read the clock again: for
 // those who have read the clock and then decided to change nothing. What comes after them is then not at an earlier instant.
 func (s *Segment) Stands(version uint64) bool {
 	if !s.told.Load() { // else somebody has done so, and what all read stays in their caches
@@ -63,10 +63,10 @@ func (s *Segment) Unchanged(version uint64) bool { return s.lock.version.Load() 
 
 // LockAt locks the segment, to change something at the instant now, if it has not been locked since it had the version, and the clock need not be read again.
 func (s *Segment) LockAt(version uint64, now int64) bool {
-	if !s.lock.acquireAt(version) {
+	if s.told.Load() || !s.lock.acquireAt(version) {
 		return false
 	}
-	if s.told.Load() {
+	if s.told.Load() { // meanwhile
 		s.lock.release()
 		return false
 	}
@@ -135,6 +135,9 @@ func (s *Segment) Remove(d Digest) {
 				s.shrink()
 				return
 			}
+		}
+		if bs[i].notes.past() == 0 {
+			return
 		}
 		i = bs.after(i)
 	}

@@ -10,8 +10,8 @@
 // processor reads again and again stays in its cache, and those who are denied do not wait for each other. Who does change a state can read it so too, and
 // lock the segment only to write, if nobody did before, see [Segment.LockAt].
 //
-// Nothing here ever looks at the whole table: a segment holds some hundreds or thousands of slots and grows on its own, in some microseconds or
-// tens of them; a state that no longer matters is found by a hand that goes round its segment, a few buckets for each counter that is
+// Nothing here ever looks at the whole table: a segment holds some hundreds or thousands of slots and grows on its own, in some microseconds or,
+// in memory that is fresh from the system, some hundreds; a state that no longer matters is found by a hand that goes round its segment, a few buckets for each counter that is
 // added; and when the table is full the hand also picks what to evict. There is no goroutine.
 package table
 
@@ -20,7 +20,7 @@ import "sync/atomic"
 const (
 	perSegment   = 512     // slots of a segment of a full table, at most, until there are manySegments
 	manySegments = 1 << 12 // segments of which two callers rarely want the same; a garbage collection takes a millisecond for as many, and longer for more
-	perLarge     = 1 << 13 // slots of a segment of a full table, at most, from then until there are maxSegments: they are moved in less than a millisecond
+	perLarge     = 1 << 12 // slots of a segment of a full table, at most, from then until there are maxSegments: they are moved in less than a millisecond
 	fewSlots     = 64      // slots for which a segment of a small table is worth having
 	fewSegments  = 64      // segments that a small table has at most
 	maxSegments  = 1 << 16 // a power of two
@@ -35,6 +35,7 @@ type Table struct {
 	hash     hash
 	segments []Segment // a power of two of them
 	max      int64
+	_        [64]byte     // what every decision reads is not in a line with what many of them write
 	weight   atomic.Int64 // of all slots: one each, and one more for every logEntries entries of a log
 	evicted  atomic.Int64
 }

@@ -193,7 +193,7 @@ func TestSegments(t *testing.T) {
 		if segments&(segments-1) != 0 || segments*places < 2*max {
 			t.Errorf("%d segments of at most %d slots for a table of %d", segments, places, max)
 		}
-		if max < 128 && segments > 1 || max <= 32<<20 && segments > 4096 {
+		if max < 128 && segments > 1 || max <= 16<<20 && segments > 4096 {
 			t.Errorf("%d segments for a table of %d", segments, max)
 		}
 	}
