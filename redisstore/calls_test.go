@@ -1,8 +1,11 @@
 package redisstore
 
 import (
+	"cmp"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // TestFar: how many calls may be under way follows from how long one takes that has none before it; those that had to wait say nothing but
@@ -29,7 +32,7 @@ func TestFar(t *testing.T) {
 		"near, and then far":           {[]call{{near, true, 1}, {far, true, 200}}, 9}, // never quite
 		"far, and then near, and busy": {[]call{{far, true, 1}, {near, false, 1}}, 0},
 	} {
-		var l lane
+		l := lane{store: new(Store)}
 		for _, call := range c.calls {
 			for range call.times {
 				l.learn(call.took, call.leads)
@@ -47,16 +50,36 @@ func TestRoom(t *testing.T) {
 		far         int // calls that are on their way there and back
 		calls, sent int
 		want        bool
+		most        int // for which there are connections; 0 = plenty
 	}{
-		{0, 0, 0, true}, {0, 1, 500, true}, {0, 2, 500, false},
-		{0, 2, 3, false}, {0, 2, 2, true}, {0, 7, 7, true}, {0, 8, 8, false},
-		{12, 2, 3, true}, {12, 11, 11 * fewRequests, true}, {12, 12, 12, false},
-		{12, 2, 2*fewRequests + 1, false}, {12, 1, 500, true}, {4, 7, 7, true},
+		{0, 0, 0, true, 0}, {0, 1, 500, true, 0}, {0, 2, 500, false, 0},
+		{0, 2, 3, false, 0}, {0, 2, 2, true, 0}, {0, 7, 7, true, 0}, {0, 8, 8, false, 0},
+		{12, 2, 3, true, 0}, {12, 11, 11 * fewRequests, true, 0}, {12, 12, 12, false, 0},
+		{12, 2, 2*fewRequests + 1, false, 0}, {12, 1, 500, true, 0}, {4, 7, 7, true, 0},
+		{12, 4, 4, true, 5}, {12, 5, 5, false, 5}, {0, 5, 5, false, 5}, {0, 1, 500, false, 1},
 	} {
-		l := lane{calls: c.calls, sent: c.sent}
+		l := lane{calls: c.calls, sent: c.sent, store: new(Store)}
+		l.store.conn.calls = cmp.Or(c.most, 1000)
 		l.quick.Store(int64(c.far) * int64(callEvery))
 		if got := l.room(); got != c.want {
 			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// TestCallsOf: a store has no more calls under way than its client has connections, and leaves one to others where it can.
+func TestCallsOf(t *testing.T) {
+	for _, c := range []struct{ pool, active, want int }{{64, 0, 63}, {20, 10, 9}, {4, 100, 3}, {3, 0, 2}, {2, 0, 2}, {1, 0, 1}} {
+		single := redis.NewClient(&redis.Options{PoolSize: c.pool, MaxActiveConns: c.active})
+		cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, PoolSize: c.pool, MaxActiveConns: c.active})
+		ring := redis.NewRing(&redis.RingOptions{PoolSize: c.pool, MaxActiveConns: c.active})
+		for _, client := range []redis.UniversalClient{single, cluster, ring} {
+			if got := callsOf(client); got != c.want {
+				t.Errorf("%T, %d connections, %d at once: %d calls, want %d", client, c.pool, c.active, got, c.want)
+			}
+			if err := client.Close(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }

@@ -12,9 +12,9 @@ import (
 )
 
 // How many calls of the script a lane has under way at once: fewCalls, so that one is on its way while another is decided; up to singleCalls
-// as long as none of them carries more than one request; and where the server is far away, as long as they carry fewRequests each or less, a
-// further one for each callEvery that a call takes on its way, up to mostCalls. So light load waits for nothing, and under load what comes
-// while the calls are under way makes up the next batch.
+// as long as they carry no more than one request each; and where the server is far away, as long as they carry fewRequests each or less on
+// average, a further one for each callEvery that a call takes on its way, up to mostCalls. So light load waits for nothing, and under load what comes
+// while the calls are under way makes up the next batch. There are never more than the client has connections for.
 const (
 	fewCalls    = 2
 	singleCalls = 8
@@ -82,17 +82,23 @@ func (l *lane) do(ctx context.Context, r *request) error {
 
 // room says whether one more call may set out.
 func (l *lane) room() bool {
+	most := fewCalls
 	switch {
 	case l.sent <= l.calls:
-		return l.calls < max(singleCalls, l.far())
+		most = max(singleCalls, l.far())
 	case l.sent <= fewRequests*l.calls:
-		return l.calls < max(fewCalls, l.far())
+		most = max(fewCalls, l.far())
 	}
-	return l.calls < fewCalls
+	return l.calls < min(most, l.store.conn.calls)
 }
 
-// far returns how many calls the way to the server and back holds.
-func (l *lane) far() int { return min(int(time.Duration(l.quick.Load())/callEvery), mostCalls) }
+// far returns how many calls the way to the server and back holds. Where lanes share connections, they are under way between them anyway.
+func (l *lane) far() int {
+	if l.store.bySlot.Load() && !l.store.conn.cluster {
+		return 0
+	}
+	return min(int(time.Duration(l.quick.Load())/callEvery), mostCalls)
+}
 
 // learn notes that a call has taken d, first if it found none before it. One that takes less than is known tells more than any that had to wait.
 func (l *lane) learn(d time.Duration, first bool) {

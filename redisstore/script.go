@@ -90,11 +90,37 @@ func (s *Store) explain(err error) error {
 type conn struct {
 	client         redis.UniversalClient
 	honoursContext bool
+	cluster        bool
+	calls          int           // how many scripts may be under way to a server
 	senders        chan struct{} // holds one for each command under way, if the client does not honour the context
 }
 
 func newConn(client redis.UniversalClient) conn {
-	return conn{client, honoursContext(client), make(chan struct{}, maxSenders)}
+	_, cluster := client.(*redis.ClusterClient)
+	return conn{client, honoursContext(client), cluster, callsOf(client), make(chan struct{}, maxSenders)}
+}
+
+// callsOf returns how many calls may be under way to a server at once: as many as the client has connections for, and if they are not very few one less,
+// for others. Who finds no connection waits for one, and in the end gets an error.
+func callsOf(client redis.UniversalClient) int {
+	pool, active := 0, 0
+	switch c := client.(type) {
+	case *redis.Client:
+		pool, active = c.Options().PoolSize, c.Options().MaxActiveConns
+	case *redis.ClusterClient:
+		pool, active = c.Options().PoolSize, c.Options().MaxActiveConns
+	case *redis.Ring:
+		pool, active = c.Options().PoolSize, c.Options().MaxActiveConns
+	default:
+		return mostCalls
+	}
+	if active > 0 {
+		pool = min(pool, active)
+	}
+	if pool > fewCalls {
+		pool--
+	}
+	return pool
 }
 
 // newCall returns the call of a script with one key.
@@ -125,8 +151,7 @@ func (c conn) eval(ctx context.Context, script script, call []any) (any, error) 
 func (c conn) unsent(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") || c.moving(err) }
 
 func (c conn) moving(err error) bool {
-	_, follows := c.client.(*redis.ClusterClient)
-	return redis.HasErrorPrefix(err, "TRYAGAIN") || follows && (redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK"))
+	return redis.HasErrorPrefix(err, "TRYAGAIN") || c.cluster && (redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK"))
 }
 
 // send sends one command, and waits no longer than ctx lets it.

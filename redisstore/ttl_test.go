@@ -95,6 +95,13 @@ func TestLostTTLIsHealed(t *testing.T) {
 			if ttl := client.PTTL(must(t), written).Val(); ttl <= 0 {
 				t.Errorf("TTL %v after a take, want one", ttl)
 			}
+			if a != headgate.SlidingLog {
+				for _, hash := range store.Hashes(c, 0) {
+					if ttl := client.PTTL(must(t), hash).Val(); ttl == -1 {
+						t.Errorf("hash %s has no TTL after a take", hash)
+					}
+				}
+			}
 			persist(t, client, prefix)
 			if err := store.Sweep(must(t)); err != nil {
 				t.Fatal(err)

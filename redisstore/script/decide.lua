@@ -22,7 +22,7 @@
 --        and '>I4' how often; and for each of its charges a byte with the length of what follows: the state after the request was
 --        decided, '' if never used; of a sliding log '>I7I7I7' tokens left, time to retry, time to reset
 --        For a sweep the number of hashes freed.
--- A state is '>I7I6I4I5' or, with numbers that do not fit, '>I7I6I7I7': instant of the last write, life, A, B as in algorithm.State. Of a
+-- A state is '>I7I6I4I5' or, with numbers that do not fit or after time has stepped back, '>I7I6I7I7': instant of the last write, life, A, B as in algorithm.State. Of a
 -- limit without a name, whose numbers never change, it is '>I7I3I4' if they fit, without the life, which they imply: instant, A, B, or for a
 -- fixed window its life in place of B.
 --
@@ -426,7 +426,7 @@ while pos <= #program do
       if s then
         if now < s then -- it was written before time stepped back, and ages on from now
           s = now
-          if cost > 0 then packed[i], dirty[i] = pack('>I7I6I7I7', now, lived, A, B), true end
+          if cost > 0 then packed[i], dirty[i] = pack('>I7I6I7I7', now, lived, A, kind == 1 and 0 or B), true end
         end
         if live > L[LIFE] then live = L[LIFE] end
         if now - s >= live then s = false end
@@ -601,11 +601,14 @@ for t = 1, full do
   first = last[t] + 1
   if n > 0 then
     if rare and not tables[t].begun then begin(tables[t]) end
-    call('HSET', current[t], unpack(writes, 1, n))
-    if t == heal and call('PTTL', current[t]) == -1 then
+    local hash = rare and tables[t].current or current[t]
+    call('HSET', hash, unpack(writes, 1, n))
+    if t == heal and call('PTTL', hash) == -1 then -- what took its TTL away may have done so to the other
       local length = read('>I7', program, start + 13 * (t - 1))
       local generation = rare and tables[t].generation or floor(now / length)
-      call('PEXPIRE', current[t], math.ceil(((generation + 2) * length - now + math.max(length, 600000000)) / 1000)) -- as begin does
+      local ttl = math.ceil(((generation + 2) * length - now + math.max(length, 600000000)) / 1000) -- as begin has it
+      call('PEXPIRE', KEYS[2 * t - 1], ttl)
+      call('PEXPIRE', KEYS[2 * t], ttl)
     end
   end
 end
