@@ -3,12 +3,11 @@ package table
 import (
 	"runtime"
 	"sync/atomic"
-	"time"
 )
 
 // lock is held for some tens of nanoseconds, which is less than it takes to put a goroutine to sleep and wake it, or, where a segment
-// grows, for microseconds and more. So who waits looks again, after a while lets other goroutines run in between, the holder among
-// them, and in the end sleeps. The zero lock is free.
+// grows, for microseconds and more. So who waits looks again, and after a while lets other goroutines run in between, the holder among
+// them. It does not sleep: under testing/synctest, where time passes when all do, that would move the clock. The zero lock is free.
 //
 // It is a version too: odd while the lock is held, and another one each time that it is given free. Who reads what the lock guards, and
 // finds the version even before and the same after, has read what was there at one instant, and has written nothing. It never comes
@@ -21,8 +20,6 @@ const shut = ^uint64(0)
 const (
 	restTurns = 1 << 11 // how many turns of an empty loop a waiter rests: half a microsecond or so
 	rests     = 8       // how often it rests before it lets others run
-	yields    = 32      // how often it does that before it sleeps
-	nap       = 20 * time.Microsecond
 )
 
 // acquire waits for the lock; it returns false, without it, if the lock is shut.
@@ -51,10 +48,7 @@ func (l *lock) wait() bool {
 		case l.acquireAt(v):
 			return true
 		}
-		switch {
-		case i > rests*yields:
-			time.Sleep(nap)
-		case i%rests == 0:
+		if i%rests == 0 {
 			runtime.Gosched()
 		}
 	}
