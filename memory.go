@@ -17,11 +17,11 @@ const DefaultMaxKeys = 1 << 20
 // MemoryConfig configures a [Memory]. The zero value is good.
 type MemoryConfig struct {
 	// MaxKeys bounds the counters kept, one for each key and limit; every four entries of a sliding log count as one more. 0 =
-	// DefaultMaxKeys, negative is invalid, more than 2^30 counts as that. A counter takes about 55 bytes, and MaxKeys itself up to a
-	// byte for each, from the start: less, the larger it is. When a Memory is full, a new key takes the place of one that is among the first to no longer
-	// matter; that one then starts anew. [Memory.Evicted] counts those. The counter that a request has just charged stays, whatever its
-	// size: so with sliding logs of a large Count a Memory may hold one of them in each of its parts beyond MaxKeys, of which there
-	// are one, or MaxKeys/64 at most, and never more than 65,536.
+	// DefaultMaxKeys, negative is invalid, more than 2^30 counts as that. A counter takes about 55 bytes, and MaxKeys itself up to a byte
+	// for each, from the start: less, the larger it is. When a Memory is full, a new key takes the place of one that is among the first to
+	// no longer matter; that one then starts anew. [Memory.Evicted] counts those. The counter that a request has just charged stays,
+	// whatever its size: so with sliding logs of a large Count a Memory may hold one of them in each of its parts beyond MaxKeys, of which
+	// there are one, or MaxKeys/64 at most, and never more than 65,536.
 	MaxKeys int
 }
 

@@ -85,24 +85,29 @@ func TestMemoryBound(t *testing.T) {
 	}
 }
 
-// TestMemoryEvictsWhatEndsFirst: a counter that matters for long outlives thousands that matter for a moment.
+// TestMemoryEvictsWhatEndsFirst: counters that matter for long outlive thousands that matter for a moment. Those that came first lie side by side, so
+// that a few places may hold nothing else: how many follows from the secrets of a Memory, so it is the average that counts. Evicted in
+// whatever order the places have, fewer than ten would be left.
 func TestMemoryEvictsWhatEndsFirst(t *testing.T) {
-	m, now := newMemory(t, 256)
-	for i := range 50 {
-		take(t, m, fmt.Sprint("long", i), 5, headgate.PerDay(10))
-	}
-	for i := range 10_000 {
-		*now = now.Add(time.Microsecond)
-		take(t, m, fmt.Sprint("short", i), 1, headgate.PerSecond(1))
-	}
+	const memories, long = 20, 50
 	kept := 0
-	for i := range 50 {
-		if take(t, m, fmt.Sprint("long", i), 0, headgate.PerDay(10)).Remaining == 5 {
-			kept++
+	for range memories {
+		m, now := newMemory(t, 256)
+		for i := range long {
+			take(t, m, fmt.Sprint("long", i), 5, headgate.PerDay(10))
+		}
+		for i := range 10_000 {
+			*now = now.Add(time.Microsecond)
+			take(t, m, fmt.Sprint("short", i), 1, headgate.PerSecond(1))
+		}
+		for i := range long {
+			if take(t, m, fmt.Sprint("long", i), 0, headgate.PerDay(10)).Remaining == 5 {
+				kept++
+			}
 		}
 	}
-	if kept < 15 { // those that came first lie side by side, so that a few places may hold nothing else; at random, none would be left
-		t.Errorf("%d of 50 long-lived counters left, want many", kept)
+	if kept < 30*memories {
+		t.Errorf("of %d long-lived counters %.1f are left on average, want 30 or more", long, float64(kept)/memories)
 	}
 }
 

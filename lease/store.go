@@ -156,8 +156,8 @@ func (s *Store) Reset(ctx context.Context, first headgate.Charge, more ...headga
 	return s.inner.Reset(ctx, first, more...)
 }
 
-// freeze drops what is held for c, on its way back to the store included, and keeps anything from being leased until the returned function is called: a token that is leased while
-// the store forgets could be spent beside all that it then grants.
+// freeze drops what is held for c, on its way back to the store included, and keeps anything from being leased until the returned function
+// is called: a token that is leased while the store forgets could be spent beside all that it then grants.
 func (s *Store) freeze(c headgate.Charge) (thaw func()) {
 	if !Supports(c.Limit.Algorithm) {
 		return func() {}

@@ -67,14 +67,14 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestCallsOf: a store has no more calls under way than its client has connections, and leaves one to others where it can.
-func TestCallsOf(t *testing.T) {
+// TestCallsAndConnections: a store has no more calls under way than its client has connections, and leaves one to others where it can.
+func TestCallsAndConnections(t *testing.T) {
 	for _, c := range []struct{ pool, active, want int }{{64, 0, 63}, {20, 10, 9}, {4, 100, 3}, {3, 0, 2}, {2, 0, 2}, {1, 0, 1}} {
 		single := redis.NewClient(&redis.Options{PoolSize: c.pool, MaxActiveConns: c.active})
 		cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, PoolSize: c.pool, MaxActiveConns: c.active})
 		ring := redis.NewRing(&redis.RingOptions{PoolSize: c.pool, MaxActiveConns: c.active})
 		for _, client := range []redis.UniversalClient{single, cluster, ring} {
-			if got := callsOf(client); got != c.want {
+			if _, got := settings(client); got != c.want {
 				t.Errorf("%T, %d connections, %d at once: %d calls, want %d", client, c.pool, c.active, got, c.want)
 			}
 			if err := client.Close(); err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// How many calls of the script a lane has under way at once: fewCalls, so that one is on its way while another is decided; up to singleCalls
-// as long as they carry no more than one request each; and where the server is far away, as long as they carry fewRequests each or less on
-// average, a further one for each callEvery that a call takes on its way, up to mostCalls. So light load waits for nothing, and under load what comes
-// while the calls are under way makes up the next batch. There are never more than the client has connections for.
+// How many calls of the script a lane has under way at once: fewCalls, so that one is on its way while another is decided; up to
+// singleCalls as long as they carry no more than one request each; and where the server is far away, as long as they carry fewRequests each
+// or less on average, a further one for each callEvery that a call takes on its way, up to mostCalls. So light load waits for nothing, and
+// under load what comes while the calls are under way makes up the next batch. There are never more than the client has connections for.
 const (
 	fewCalls    = 2
 	singleCalls = 8

@@ -196,6 +196,16 @@ func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
+// inBackground has a store take c, and returns what tells how that ended.
+func inBackground(ctx context.Context, store *redisstore.Store, c headgate.Charge) <-chan error {
+	told := make(chan error, 1)
+	go func() {
+		_, err := store.Take(ctx, c)
+		told <- err
+	}()
+	return told
+}
+
 // TestLateGivingBackIsNoGift has a caller go away whose reply comes half a second late. Others took what came in the meantime: with what
 // is given back nobody gets more than the bucket holds.
 func TestLateGivingBackIsNoGift(t *testing.T) {
@@ -209,11 +219,7 @@ func TestLateGivingBackIsNoGift(t *testing.T) {
 	client.AddHook(g)
 	g.shut()
 	ctx, cancel := context.WithCancel(context.Background())
-	gone := make(chan error)
-	go func() {
-		_, err := slow.Take(ctx, c)
-		gone <- err
-	}()
+	gone := inBackground(ctx, slow, c)
 	await(t, "the tokens taken", func() bool { return left(t, other, c) == 0 })
 	cancel()
 	if err := <-gone; !canceled(err) {
@@ -242,11 +248,7 @@ func TestLoneCallerGoesAway(t *testing.T) {
 		client.AddHook(g)
 		g.shut()
 		ctx, cancel := context.WithCancel(context.Background())
-		told := make(chan error)
-		go func() {
-			_, err := store.Take(ctx, c)
-			told <- err
-		}()
+		told := inBackground(ctx, store, c)
 		await(t, "the tokens taken", func() bool { return left(t, look, c) == 60 })
 		cancel()
 		if honours {
