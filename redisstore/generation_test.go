@@ -307,3 +307,30 @@ func TestRefundAndResetReachEitherGeneration(t *testing.T) {
 		}
 	}
 }
+
+// TestForeignLabelAhead has somebody's hand label a hash with a generation to come, and leave an older state there. A call that finds out about it only
+// because another of its limits has to be searched for writes where the label says that the generation goes on: what it charges counts.
+func TestForeignLabelAhead(t *testing.T) {
+	client := redistest.Start(t).Client()
+	now := newClock()
+	store := open(t, client, redisstore.Config{Prefix: "ahead:", Shards: 1, SweepInterval: -1})
+	store.SetClock(now.now)
+	c := headgate.Charge{Key: "k", Cost: 1, Limit: headgate.Limit{Count: 3, Period: 10 * time.Second}}
+	class := redisstore.ClassOf(c.Limit)
+	generation := now.now().UnixMicro() / redisstore.Generations()[class].Microseconds()
+	hashes := store.Hashes(c, class)
+	here, there := hashes[generation%2], hashes[(generation+1)%2]
+	take(t, store, c)
+	older := client.HGet(must(t), here, redisstore.Field(c)).Val()
+	take(t, store, c)
+	if err := client.HSet(must(t), there, "#", fmt.Sprint("c", generation+1, "/1"), redisstore.Field(c), older).Err(); err != nil {
+		t.Fatal(err)
+	}
+	named := headgate.Charge{Key: "new", Cost: 1, Limit: headgate.Limit{Name: "n", Count: 10, Period: 24 * time.Hour}}
+	if d, err := store.Take(must(t), c, named); err != nil || !d.Allowed {
+		t.Fatalf("the third: %+v, %v", d, err)
+	}
+	if d := take(t, store, c); d.Allowed {
+		t.Errorf("a fourth of 3 was granted: %+v", d)
+	}
+}

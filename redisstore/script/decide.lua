@@ -147,8 +147,9 @@ if rare then
     T.hasCurrent, T.hasFormer = mine - shift == gen, other - shift == gen - 1
     T.ahead = shift > 0
     T.over = (evenLabel or oddLabel) and not (T.hasCurrent and T.hasFormer)
-    local label = 'c' .. gen .. shards
-    T.begun = shift == 0 and T.hasCurrent and T.hasFormer and (evenLabel == label or oddLabel == label)
+    local label, former = evenLabel, oddLabel
+    if gen % 2 == 1 then label, former = oddLabel, evenLabel end
+    T.begun = label == 'c' .. gen .. shards and former == 'p' .. (gen - 1) .. shards
   end
 
   -- Labels both hashes for the generation under way and frees what is older. Neither can stay for ever: they go some time after all in them
