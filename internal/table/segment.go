@@ -34,9 +34,10 @@ func (s *Segment) Version() (version uint64, free bool) {
 	return version, version&1 == 0
 }
 
-// Read returns the slot of d, or nil, and its state, without the lock. It returns false if the segment has been locked since it had the version, or if
-// the state lies on the shelf. Otherwise what it returns was so at one instant between Version and the end of Read, and it is so until the
-// segment is locked: LockAt, Stands and Unchanged tell whether it still is. The slot is for that: it must not be used without the lock.
+// Read returns the slot of d, or nil, and its state, without the lock. It returns false if the segment has been locked since it had the
+// version, or if the state lies on the shelf. Otherwise what it returns was so at one instant between Version and the end of Read, and it
+// is so until the segment is locked: LockAt, Stands and Unchanged tell whether it still is. The slot is for that: it must not be used
+// without the lock.
 func (s *Segment) Read(version uint64, d Digest) (slot *Slot, state algorithm.State, ok bool) {
 	first, count := s.first.Load(), s.count.Load()
 	if !s.Unchanged(version) { // the two may be of different times
@@ -61,7 +62,8 @@ func (s *Segment) Stands(version uint64) bool {
 // Unchanged says whether the segment has not been locked since it had the version.
 func (s *Segment) Unchanged(version uint64) bool { return s.lock.version.Load() == version }
 
-// LockAt locks the segment, to change something at the instant now, if it has not been locked since it had the version, and the clock need not be read again.
+// LockAt locks the segment, to change something at the instant now, if it has not been locked since it had the version, and the clock need
+// not be read again.
 func (s *Segment) LockAt(version uint64, now int64) bool {
 	if s.told.Load() || !s.lock.acquireAt(version) {
 		return false

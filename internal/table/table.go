@@ -7,20 +7,21 @@
 // memory that is in no cache: at two lines of it side by side.
 //
 // Who changes nothing needs no lock: it reads a slot and looks whether the segment was locked meanwhile, see [Segment.Read]. So what one
-// processor reads again and again stays in its cache, and those who are denied do not wait for each other. Who does change a state can read it so too, and
-// lock the segment only to write, if nobody did before, see [Segment.LockAt].
+// processor reads again and again stays in its cache, and those who are denied do not wait for each other. Who does change a state can read
+// it so too, and lock the segment only to write, if nobody did before, see [Segment.LockAt].
 //
-// Nothing here ever looks at the whole table: a segment holds some hundreds or thousands of slots and grows on its own, in some microseconds or,
-// in memory that is fresh from the system, some hundreds; a state that no longer matters is found by a hand that goes round its segment, a few buckets for each counter that is
-// added; and when the table is full the hand also picks what to evict. There is no goroutine.
+// Nothing here ever looks at the whole table: a segment holds some hundreds or thousands of slots and grows on its own, in some
+// microseconds or, in memory that is fresh from the system, some hundreds; a state that no longer matters is found by a hand that goes
+// round its segment, a few buckets for each counter that is added; and when the table is full the hand also picks what to evict. There is
+// no goroutine.
 package table
 
 import "sync/atomic"
 
 const (
 	perSegment   = 512     // slots of a segment of a full table, at most, until there are manySegments
-	manySegments = 1 << 12 // segments of which two callers rarely want the same; a garbage collection takes a millisecond for as many, and longer for more
-	perLarge     = 1 << 12 // slots of a segment of a full table, at most, from then until there are maxSegments: they are moved in less than a millisecond
+	manySegments = 1 << 12 // segments of which two callers rarely want the same; a garbage collection takes some 2 ms for as many
+	perLarge     = 1 << 12 // slots of a segment from then on, until there are maxSegments: they are moved in less than 1 ms
 	fewSlots     = 64      // slots for which a segment of a small table is worth having
 	fewSegments  = 64      // segments that a small table has at most
 	maxSegments  = 1 << 16 // a power of two
